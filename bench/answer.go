@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -59,13 +60,13 @@ type asked struct {
 	prompt string
 }
 
-// Takeover implements [bus.Handler].
+// Takeover implements [consumer.Handler].
 func (p *people) Takeover(context.Context) error { return nil }
 
-// Batch implements [bus.Handler].
+// Batch implements [consumer.Handler].
 func (p *people) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	for _, m := range ms {
-		c := p.bus.Decode(m)
+		c := p.bus.Log.Decode(m)
 		for i := range c.Events {
 			f, ok := c.Events[i].Fact.(events.PromptRequested)
 			if !ok {
@@ -97,7 +98,7 @@ func (p *people) answer(ctx context.Context) error {
 }
 
 func say(ctx context.Context, b *bus.Bus, a asked) error {
-	return b.Request(ctx, ledger.Name, "answer", request.Answer{Ref: a.ref, Prompt: a.prompt, By: "ada",
+	return b.Services.Request(ctx, ledger.Name, "answer", request.Answer{Ref: a.ref, Prompt: a.prompt, By: "ada",
 		Answers: []events.Answer{{Question: "q", Selected: []string{"yes"}}}}, nil)
 }
 
@@ -118,7 +119,8 @@ func askAndAnswer(ctx context.Context, n int, long time.Duration) (took []time.D
 	}
 	defer p.bus.Close()
 	if err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
-		return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "people", BatchMax: 256}, p)
+		return b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "people", BatchMax: 256},
+			p)
 	}); err != nil {
 		return nil, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -88,11 +89,11 @@ func (c *retrying) first(ctx context.Context, from uint64) (at time.Time, err er
 			<-a.done
 			stop()
 		}()
-		err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench",
+		err := c.bus.Consumers.Consume(ctx, consumer.Source{Stream: consumer.Due, Durable: "bench",
 			Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 1}, a)
 		return a.at, err
 	}
-	err = c.bus.Scan(ctx, from, func(x events.Commit) error {
+	err = c.bus.Log.Scan(ctx, from, func(x events.Commit) error {
 		for i := range x.Events {
 			if _, ok := x.Events[i].Fact.(events.TurnRequested); ok && at.IsZero() {
 				at = x.At

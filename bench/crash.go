@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -132,7 +133,7 @@ func playUp(ctx context.Context) error {
 	if s.bus, err = s.open(ctx); err != nil {
 		return err
 	}
-	if err := s.bus.Ensure(ctx); err != nil {
+	if err := s.bus.Layout.Ensure(ctx); err != nil {
 		return err
 	}
 	if err := s.ledger(ctx); err != nil {
@@ -281,7 +282,7 @@ func waitDocs(ctx context.Context, b *bus.Bus, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	seen := 0
-	return ignoreDone(b.Watch(ctx, bus.State, []string{events.BlockerKeys("asker", "")}, func(u bus.Update) error {
+	return ignoreDone(b.KV.Watch(ctx, kv.State, []string{events.BlockerKeys("asker", "")}, func(u kv.Update) error {
 		if !u.Ready {
 			seen++
 		}

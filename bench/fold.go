@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
@@ -67,7 +69,7 @@ func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err 
 		return 0, 0, err
 	}
 	led = float64(n) / time.Since(begin).Seconds()
-	e, err := s.bus.Load(ctx, bus.State, events.SessionKey(foldRef(0)))
+	e, err := s.bus.KV.Load(ctx, kv.State, events.SessionKey(foldRef(0)))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -75,7 +77,7 @@ func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err 
 	begin = time.Now()
 	if err := s.run(ctx, func(ctx context.Context,
 		b *bus.Bus) error {
-		return b.Consume(ctx, floorSource, f)
+		return b.Consumers.Consume(ctx, floorSource, f)
 	}); err != nil {
 		return 0, 0, err
 	}
@@ -87,7 +89,7 @@ func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err 
 	return led, float64(n) / time.Since(begin).Seconds(), nil
 }
 
-var floorSource = bus.Source{Stream: bus.LogStream, Durable: "floor", BatchMax: floorBatch}
+var floorSource = consumer.Source{Stream: consumer.LogStream, Durable: "floor", BatchMax: floorBatch}
 
 func foldRef(i int) events.Ref {
 	return events.Ref{Harness: "bench", Session: fmt.Sprintf("s%03d", i%foldSessions)}
@@ -130,11 +132,11 @@ func foldFact(round int) events.Fact {
 }
 
 // drained waits until a consumer has no messages left.
-func drained(ctx context.Context, b *bus.Bus, src bus.Source) error {
+func drained(ctx context.Context, b *bus.Bus, src consumer.Source) error {
 	tick := time.NewTicker(lagPause)
 	defer tick.Stop()
 	for {
-		lag, active, err := b.Lag(ctx, src)
+		lag, active, err := b.Consumers.Lag(ctx, src)
 		if err == nil && lag == 0 && active != "" {
 			return nil
 		}
@@ -158,10 +160,10 @@ type floorFolder struct {
 	done chan struct{}
 }
 
-// Takeover implements [bus.Handler].
+// Takeover implements [consumer.Handler].
 func (f *floorFolder) Takeover(context.Context) error { return nil }
 
-// Batch implements [bus.Handler].
+// Batch implements [consumer.Handler].
 func (f *floorFolder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	keys := make([]string, 0, len(ms))
 	seen := make(map[string]bool, len(ms))
@@ -173,7 +175,7 @@ func (f *floorFolder) Batch(ctx context.Context, ms []bus.Message) (int, error) 
 	}
 	under := make([]bus.Pending, len(keys))
 	for i, k := range keys {
-		under[i] = f.bus.StoreAsync(ctx, bus.State, "floor."+k, f.doc, f.revs[k])
+		under[i] = f.bus.KV.StoreAsync(ctx, kv.State, "floor."+k, f.doc, f.revs[k])
 	}
 	for i, k := range keys {
 		rev, err := under[i].Wait(ctx)
@@ -226,7 +228,7 @@ func ledgerLatency(ctx context.Context, n int) ([]time.Duration, []byte, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := s.bus.Load(ctx, bus.State, events.SessionKey(foldRef(0)))
+	e, err := s.bus.KV.Load(ctx, kv.State, events.SessionKey(foldRef(0)))
 	return took, e.Value, err
 }
 
@@ -239,7 +241,7 @@ func floorLatency(ctx context.Context, n int, doc []byte) ([]time.Duration, erro
 	f := &floorFolder{bus: s.bus, doc: doc, revs: map[string]uint64{}, done: make(chan struct{}), left: n * 2}
 	if err := s.run(ctx, func(ctx context.Context,
 		b *bus.Bus) error {
-		return b.Consume(ctx, floorSource, f)
+		return b.Consumers.Consume(ctx, floorSource, f)
 	}); err != nil {
 		return nil, err
 	}
@@ -251,7 +253,7 @@ func floorLatency(ctx context.Context, n int, doc []byte) ([]time.Duration, erro
 func roundTrips(ctx context.Context, s *suite, n int, key string) ([]time.Duration, error) {
 	seen := make(chan time.Time, 16)
 	err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
-		return b.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
+		return b.KV.Watch(ctx, kv.State, []string{key}, func(u kv.Update) error {
 			if !u.Ready {
 				seen <- time.Now()
 			}
@@ -266,7 +268,7 @@ func roundTrips(ctx context.Context, s *suite, n int, key string) ([]time.Durati
 	for i := range n + latencyWarm {
 		ev := event(s.bus, foldRef(0), foldFact(i))
 		begin := time.Now()
-		if last, err = s.bus.Append(ctx, foldRef(0), events.WriterHarness, last, []events.Event{ev}); err != nil {
+		if last, err = s.bus.Log.Append(ctx, foldRef(0), events.WriterHarness, last, []events.Event{ev}); err != nil {
 			return nil, err
 		}
 		select {

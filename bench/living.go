@@ -24,7 +24,7 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 	all := make(living, livingCount)
 	for i := range all {
 		id := all.name(i)
-		n, err := b.Ticket(ctx, id)
+		n, err := b.Leases.Ticket(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := b.AcquireLease(ctx, events.HarnessLeaseKey(id, all[i]), lease, livingTTL); err != nil {
+		if _, err := b.Leases.Acquire(ctx, events.HarnessLeaseKey(id, all[i]), lease, livingTTL); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -70,7 +71,7 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 	if err := s.caughtUp(ctx); err != nil {
 		return 0, 0, err
 	}
-	before, err := s.bus.LastSeq(ctx)
+	before, err := s.bus.Log.LastSeq(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -137,7 +138,7 @@ func commitsAfter(ctx context.Context, b *bus.Bus, before uint64, n int) error {
 	tick := time.NewTicker(lagPause)
 	defer tick.Stop()
 	for {
-		last, err := b.LastSeq(ctx)
+		last, err := b.Log.LastSeq(ctx)
 		if err != nil || last >= before+uint64(n) {
 			return err
 		}
@@ -193,7 +194,7 @@ func scale(ctx context.Context, r *report, size float64) error {
 		return err
 	}
 	defer b.Close()
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		return err
 	}
 	led, err := spawn("ledger", dir, server.URL(), 0)
@@ -214,7 +215,7 @@ func scale(ctx context.Context, r *report, size float64) error {
 	if led, err = spawn("ledger", dir, server.URL(), 0); err != nil {
 		return err
 	}
-	_, err = b.Append(ctx, ref, events.WriterHarness, 0,
+	_, err = b.Log.Append(ctx, ref, events.WriterHarness, 0,
 		[]events.Event{event(b, ref, events.SessionOpened{Incarnation: "1"})})
 	if err != nil {
 		return err
@@ -227,7 +228,7 @@ func scale(ctx context.Context, r *report, size float64) error {
 }
 
 func watchKey(ctx context.Context, b *bus.Bus, key string) error {
-	return ignoreDone(b.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
+	return ignoreDone(b.KV.Watch(ctx, kv.State, []string{key}, func(u kv.Update) error {
 		if !u.Ready {
 			return errDone
 		}

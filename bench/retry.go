@@ -129,7 +129,7 @@ func (c *retrying) start(ctx context.Context, listen string) (err error) {
 	if c.bus, err = bus.Open(ctx, bus.Config{URL: url}); err != nil {
 		return err
 	}
-	return c.bus.Ensure(ctx)
+	return c.bus.Layout.Ensure(ctx)
 }
 
 func (c *retrying) close() {
@@ -153,7 +153,7 @@ func playRetrying(ctx context.Context, services bool) error {
 	if s.bus, err = s.open(ctx); err != nil {
 		return err
 	}
-	if err := s.bus.Ensure(ctx); err != nil {
+	if err := s.bus.Layout.Ensure(ctx); err != nil {
 		return err
 	}
 	if services {
@@ -226,7 +226,7 @@ func (c *retrying) allFired(ctx context.Context, from uint64, n int) (late []tim
 
 // fail opens n sessions whose only turn fails. The providers' Retry-After spreads the retries evenly over the span.
 func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.Duration) (from uint64, err error) {
-	if from, err = c.bus.LastSeq(ctx); err != nil {
+	if from, err = c.bus.Log.LastSeq(ctx); err != nil {
 		return 0, err
 	}
 	if c.living == nil {
@@ -254,7 +254,7 @@ func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.D
 
 // timers returns the number of alarms that wait, or that have fired.
 func (c *retrying) timers(ctx context.Context) (uint64, error) {
-	found, err := c.bus.Inspect(ctx)
+	found, err := c.bus.Layout.Inspect(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -269,7 +269,7 @@ func (c *retrying) timers(ctx context.Context) (uint64, error) {
 // fired returns how late each retry fired. It returns an error if one fired twice.
 func (c *retrying) fired(ctx context.Context, from uint64) (late []time.Duration, err error) {
 	due := map[events.Ref]time.Time{}
-	err = c.bus.Scan(ctx, from, func(x events.Commit) error {
+	err = c.bus.Log.Scan(ctx, from, func(x events.Commit) error {
 		for i := range x.Events {
 			switch f := x.Events[i].Fact.(type) {
 			case events.RetryScheduled:

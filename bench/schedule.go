@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -28,7 +30,7 @@ func (c *retrying) schedules(ctx context.Context, n int,
 	}()
 	// The messages are read afterwards, so that reading takes no time from the schedules.
 	wait(ctx, time.Until(first.Add(span)))
-	if err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench",
+	if err := c.bus.Consumers.Consume(ctx, consumer.Source{Stream: consumer.Due, Durable: "bench",
 		Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 4096}, a); err != nil {
 		return nil, armed, err
 	}
@@ -48,7 +50,7 @@ func (c *retrying) schedule(ctx context.Context, n int, first time.Time, span ti
 		all.Go(func() {
 			for i := range todo {
 				due := first.Add(span * time.Duration(i) / time.Duration(n))
-				if e := c.bus.SetTimer(ctx, bus.Timer{What: alarmName,
+				if e := c.bus.Timers.Set(ctx, timer.Timer{What: alarmName,
 					Ref: events.Ref{Harness: "h", Session: fmt.Sprint("s", id, "-", i)}, Due: due,
 					Body: []byte(due.Format(time.RFC3339Nano))}); e != nil {
 					once.Do(func() { err = e })
@@ -72,10 +74,10 @@ type alarms struct {
 	done chan struct{}
 }
 
-// Takeover implements [bus.Handler].
+// Takeover implements [consumer.Handler].
 func (*alarms) Takeover(context.Context) error { return nil }
 
-// Batch implements [bus.Handler].
+// Batch implements [consumer.Handler].
 func (a *alarms) Batch(_ context.Context, ms []bus.Message) (int, error) {
 	for i := range ms {
 		due, err := time.Parse(time.RFC3339Nano, string(ms[i].Body))

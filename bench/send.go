@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/compaction"
@@ -68,11 +69,11 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	}
 	defer s.close()
 	shown, put := make(chan string, 1), make(chan string, 1)
-	if err := s.follow(ctx, bus.State, events.WorkKeys("bench"), shown, messageShown); err != nil {
+	if err := s.follow(ctx, kv.State, events.WorkKeys("bench"), shown, messageShown); err != nil {
 		return nil, nil, err
 	}
-	if err := s.follow(ctx, bus.Leases, floorKey, put,
-		func(e bus.Entry) string { return string(e.Value) }); err != nil {
+	if err := s.follow(ctx, kv.Leases, floorKey, put,
+		func(e kv.Entry) string { return string(e.Value) }); err != nil {
 		return nil, nil, err
 	}
 	after, err := opened(ctx, s.bus, sendSessions, 0)
@@ -87,7 +88,7 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	for i := range n {
 		ref, id := sessionOf(i%sendSessions), fmt.Sprint("m", i)
 		began := time.Now()
-		if err := s.bus.Request(ctx, compaction.Name, "send", request.Send{Ref: ref, Message: id,
+		if err := s.bus.Services.Request(ctx, compaction.Name, "send", request.Send{Ref: ref, Message: id,
 			Content: json.RawMessage(sendContent), By: "ada"}, nil); err != nil {
 			return nil, nil, err
 		}
@@ -99,12 +100,12 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 			return nil, nil, err
 		}
 		began = time.Now()
-		if seq, err = s.bus.Append(ctx, raw, events.WriterCompaction, seq,
+		if seq, err = s.bus.Log.Append(ctx, raw, events.WriterCompaction, seq,
 			[]events.Event{event(s.bus, raw, events.MessageAccepted{Message: id,
 				Content: json.RawMessage(sendContent)})}); err != nil {
 			return nil, nil, err
 		}
-		if rev, err = s.bus.Store(ctx, bus.Leases, floorKey, []byte(id), rev); err != nil {
+		if rev, err = s.bus.KV.Store(ctx, kv.Leases, floorKey, []byte(id), rev); err != nil {
 			return nil, nil, err
 		}
 		if err := seen(ctx, put, id); err != nil {
@@ -116,11 +117,11 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 }
 
 // follow passes on the entries of a filter, on its own connection.
-func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to chan<- string,
-	tell func(bus.Entry) string) error {
+func (s *suite) follow(ctx context.Context, bk kv.Bucket, filter string, to chan<- string,
+	tell func(kv.Entry) string) error {
 	ready := make(chan struct{})
 	err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
-		return b.Watch(ctx, bk, []string{filter}, func(u bus.Update) error {
+		return b.KV.Watch(ctx, bk, []string{filter}, func(u kv.Update) error {
 			if u.Ready {
 				close(ready)
 				return nil
@@ -141,7 +142,7 @@ func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to cha
 }
 
 // messageShown returns the message of an entry in the harness's view.
-func messageShown(e bus.Entry) string {
+func messageShown(e kv.Entry) string {
 	var w struct{ Turn struct{ Message string } }
 	if e.Deleted || json.Unmarshal(e.Value, &w) != nil {
 		return ""
@@ -183,7 +184,7 @@ func opened(ctx context.Context, b *bus.Bus, n int, used int64) ([]uint64, error
 
 // complete takes the delivered message and completes its turn, as a harness does.
 func complete(ctx context.Context, b *bus.Bus, r events.Ref, after *uint64) error {
-	commits, err := b.Read(ctx, r, *after+1)
+	commits, err := b.Log.Read(ctx, r, *after+1)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func complete(ctx context.Context, b *bus.Bus, r events.Ref, after *uint64) erro
 		*after = c.Seq
 		for _, e := range c.Events {
 			if f, ok := e.Fact.(events.TurnRequested); ok {
-				*after, err = b.Append(ctx, r, events.WriterHarness, c.Seq,
+				*after, err = b.Log.Append(ctx, r, events.WriterHarness, c.Seq,
 					[]events.Event{event(b, r, events.TurnStarted{Turn: f.Turn, Cause: f.Cause}),
 						event(b, r, events.TurnCompleted{Turn: f.Turn})})
 			}
@@ -238,7 +239,7 @@ func crossing(ctx context.Context, r *report, n int) error {
 	r.add("g", fmt.Sprintf("%d sessions cross the threshold within", n), reported.Seconds(), "s")
 	r.add("g", "all have been asked to compact after", asked.Seconds(), "s")
 	twice := map[string]bool{}
-	err = s.bus.Scan(ctx, last+1, func(c events.Commit) error {
+	err = s.bus.Log.Scan(ctx, last+1, func(c events.Commit) error {
 		for _, e := range c.Events {
 			if e.Kind == (events.CompactionRequested{}).Kind() && twice[c.Ref.String()] {
 				return fmt.Errorf("%s was requested twice", c.Ref)

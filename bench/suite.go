@@ -42,7 +42,7 @@ func start(ctx context.Context, synced bool) (*suite, error) {
 	if s.bus, err = s.open(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.bus.Ensure(ctx)
+	return s, s.bus.Layout.Ensure(ctx)
 }
 
 // open returns another connection to the broker, in the same process, like `holdfast up`.
@@ -104,7 +104,7 @@ type pipeline struct {
 }
 
 func (p *pipeline) append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) error {
-	p.under = append(p.under, p.bus.AppendAsync(ctx, r, w, after, evs))
+	p.under = append(p.under, p.bus.Log.AppendAsync(ctx, r, w, after, evs))
 	if len(p.under) < p.depth {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -40,7 +41,7 @@ func TestAbandon(t *testing.T) {
 	if _, err := h.Open(w.ctx, "s2", harness.OpenOptions{}); !errors.Is(err, harness.ErrClosed) {
 		t.Errorf("Open: %v", err)
 	}
-	e, err := w.bus.Load(w.ctx, bus.Leases, lease)
+	e, err := w.bus.KV.Load(w.ctx, kv.Leases, lease)
 	if err != nil {
 		t.Fatalf("the lease was given back: %v", err)
 	}
@@ -49,7 +50,7 @@ func TestAbandon(t *testing.T) {
 	}
 	check(t, h.Close(w.ctx)) // which has nothing to do
 	h.Abandon()              // nor has this
-	if again, err := w.bus.Load(w.ctx, bus.Leases, lease); err != nil || again.Rev != e.Rev {
+	if again, err := w.bus.KV.Load(w.ctx, kv.Leases, lease); err != nil || again.Rev != e.Rev {
 		t.Errorf("after Close: %v, revision %d, was %d", err, again.Rev, e.Rev)
 	}
 	if st := w.state("s1"); !st.Owned || st.Turn == nil || st.Prompts["p1"].Status != session.Awaiting {
@@ -57,7 +58,7 @@ func TestAbandon(t *testing.T) {
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for err = nil; !errors.Is(err, bus.ErrNotFound); _, err = w.bus.Load(w.ctx, bus.Leases, lease) {
+	for err = nil; !errors.Is(err, bus.ErrNotFound); _, err = w.bus.KV.Load(w.ctx, kv.Leases, lease) {
 		select {
 		case <-tick.C:
 		case <-w.ctx.Done():

@@ -205,7 +205,7 @@ func TestTheWorkViewIsTheCertainWay(t *testing.T) {
 		w.awaiting("s", "p1")
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
 			events.PromptRejected{Prompt: "p1", By: "ada"})
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+		if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
 			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestANudgeAfterALostOne(t *testing.T) {
 		w.awaiting("s", "p2")
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
 			events.PromptRejected{Prompt: "p1", By: "ada"})
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+		if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
 			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
@@ -253,13 +253,13 @@ func TestFalseNudges(t *testing.T) {
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
 		check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
-		w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
-		w.bus.Nudge(ref("s"), 1_000_000)         // in the future
-		w.bus.Nudge(ref("none"), 1)
+		w.bus.Hints.Nudge(ref("s"), other.State().Seq) // another session's commit
+		w.bus.Hints.Nudge(ref("s"), 1_000_000)         // in the future
+		w.bus.Hints.Nudge(ref("none"), 1)
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
 			events.SessionConfigured{ProviderChanged: true, By: "ada"})
 		// and no nudge
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+		if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
 			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +306,7 @@ func (w *world) whisper(id string, fact events.Fact) uint64 {
 	w.t.Helper()
 	for {
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref(id), 1, time.Now(), fact)
-		seq, err := w.bus.Append(w.ctx, ref(id), events.WriterLedger, w.state(id).Seq, []events.Event{ev})
+		seq, err := w.bus.Log.Append(w.ctx, ref(id), events.WriterLedger, w.state(id).Seq, []events.Event{ev})
 		if err == nil {
 			return seq
 		}

@@ -269,7 +269,7 @@ func (s *Session) send() {
 		return
 	}
 
-	seq, err := s.h.bus.Append(l.ctx, s.ref, events.WriterHarness, after, evs)
+	seq, err := s.h.bus.Log.Append(l.ctx, s.ref, events.WriterHarness, after, evs)
 	switch {
 	case err == nil:
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, seq)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -44,7 +45,8 @@ func benchmarkAsk(b *testing.B, concurrent int) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	go func() {
-		if err := w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "people", BatchMax: 256},
+		if err := w.bus.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "people",
+			BatchMax: 256},
 			p); err != nil {
 			b.Error(err)
 		}
@@ -115,16 +117,16 @@ func (p *people) answer(r events.Ref, prompt string, epoch, seq uint64) {
 	fact := events.PromptAnswered{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: "x"}}}
 	for {
 		ev := events.New(p.w.bus.NewID(), events.PersonSource("ada"), r, epoch, time.Now(), fact)
-		at, err := p.w.bus.Append(p.w.ctx, r, events.WriterLedger, seq, []events.Event{ev})
+		at, err := p.w.bus.Log.Append(p.w.ctx, r, events.WriterLedger, seq, []events.Event{ev})
 		if err == nil {
-			p.w.bus.Nudge(r, at)
+			p.w.bus.Hints.Nudge(r, at)
 			return
 		}
 		if !errors.Is(err, bus.ErrLostRace) {
 			p.w.t.Error(err)
 			return
 		}
-		cs, err := p.w.bus.Read(p.w.ctx, r, seq+1)
+		cs, err := p.w.bus.Log.Read(p.w.ctx, r, seq+1)
 		if err != nil {
 			p.w.t.Error(err)
 			return

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -289,8 +289,8 @@ func everything(w *world, h *harness.Harness, s, other *harness.Session, turn *h
 	defer tick.Stop()
 	for h.Incarnation() == before && w.ctx.Err() == nil {
 		key := events.HarnessLeaseKey(me, before)
-		if e, err := w.bus.Load(w.ctx, bus.Leases, key); err == nil {
-			_ = w.bus.Delete(w.ctx, bus.Leases, key, e.Rev) // lost to a renewal: next time
+		if e, err := w.bus.KV.Load(w.ctx, kv.Leases, key); err == nil {
+			_ = w.bus.KV.Delete(w.ctx, kv.Leases, key, e.Rev) // lost to a renewal: next time
 		}
 		<-tick.C
 	}

@@ -471,7 +471,7 @@ func TestUnattendedOnce(t *testing.T) {
 	said := func(after string) (n int) {
 		check(t, s.Append(w.ctx,
 			events.MessageAccepted{Message: after, Synthetic: true, Content: json.RawMessage(`"x"`)}))
-		for _, c := range must[[]events.Commit](t)(w.bus.Read(w.ctx, ref("s"), 0)) {
+		for _, c := range must[[]events.Commit](t)(w.bus.Log.Read(w.ctx, ref("s"), 0)) {
 			for i := range c.Events {
 				if c.Events[i].Kind == (events.PromptUnattended{}).Kind() {
 					n++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -29,7 +30,7 @@ func startCell(ctx context.Context) *cell {
 	fatal(err)
 	b, err := bus.Open(ctx, bus.Config{URL: server.URL()})
 	fatal(err)
-	fatal(b.Ensure(ctx))
+	fatal(b.Layout.Ensure(ctx))
 	return &cell{url: server.URL(), bus: b, server: server, dir: dir}
 }
 
@@ -67,7 +68,7 @@ func (c *cell) person(ctx context.Context, r events.Ref, prompt, text string) {
 	st := c.waits(ctx, r, prompt)
 	d, err := st.Answer(request.Answer{Ref: r, Prompt: prompt, By: "ada",
 		Answers: []events.Answer{{Question: "colour", Text: text}}}, func(seq uint64) (*events.Commit, error) {
-		commit, err := c.bus.Commit(ctx, seq)
+		commit, err := c.bus.Log.Commit(ctx, seq)
 		return &commit, err
 	})
 	fatal(err)
@@ -76,7 +77,7 @@ func (c *cell) person(ctx context.Context, r events.Ref, prompt, text string) {
 
 func (c *cell) state(ctx context.Context, r events.Ref) *session.State {
 	st := session.New(r)
-	commits, err := c.bus.Read(ctx, r, 0)
+	commits, err := c.bus.Log.Read(ctx, r, 0)
 	fatal(err)
 	for i := range commits {
 		st.Fold(&commits[i])
@@ -91,9 +92,9 @@ func (c *cell) say(ctx context.Context, r events.Ref, by events.Writer, facts ..
 	for i, f := range facts {
 		evs[i] = events.New(c.bus.NewID(), events.ServiceSource(string(by), "example"), r, st.Epoch, time.Now(), f)
 	}
-	seq, err := c.bus.Append(ctx, r, by, st.Seq, evs)
+	seq, err := c.bus.Log.Append(ctx, r, by, st.Seq, evs)
 	fatal(err)
-	c.bus.Nudge(r, seq)
+	c.bus.Hints.Nudge(r, seq)
 }
 
 // request asks for a turn and shows it in the work view, as services do.
@@ -102,12 +103,12 @@ func (c *cell) request(ctx context.Context, r events.Ref, turn string) {
 		events.MessageAccepted{Message: "m-" + turn, Content: json.RawMessage(`"sum it up"`), By: "ada"},
 		events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m-" + turn})
 	work, err := c.state(ctx, r).Work(func(seq uint64) (*events.Commit, error) {
-		commit, err := c.bus.Commit(ctx, seq)
+		commit, err := c.bus.Log.Commit(ctx, seq)
 		return &commit, err
 	})
 	fatal(err)
 	view, err := json.Marshal(work)
 	fatal(err)
-	_, err = c.bus.Store(ctx, bus.State, events.WorkKey(r), view, 0)
+	_, err = c.bus.KV.Store(ctx, kv.State, events.WorkKey(r), view, 0)
 	fatal(err)
 }

@@ -79,7 +79,7 @@ func (s *Session) settleDoubt(l *term, d *doubtError) error {
 	if !s.isApart() {
 		return nil // another call has found it
 	}
-	_, err := s.h.bus.Append(l.ctx, s.ref, events.WriterHarness, d.after, d.evs)
+	_, err := s.h.bus.Log.Append(l.ctx, s.ref, events.WriterHarness, d.after, d.evs)
 	if errors.Is(err, bus.ErrUnreachable) {
 		return translate(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -308,8 +308,8 @@ func TestConnectAndCloseInDoubt(t *testing.T) {
 	wantErr(t, <-connected, harness.ErrUnreachable)
 	natstest.Until(t, "no lease to be left", func() bool {
 		left := 0
-		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me),
-			func(bus.Entry) error { left++; return nil }))
+		check(t, w.bus.KV.List(w.ctx, kv.Leases, events.HarnessLeaseKeys(me),
+			func(kv.Entry) error { left++; return nil }))
 		return left == 0
 	})
 }

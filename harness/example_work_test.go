@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -172,8 +172,8 @@ func (c *cell) until(ctx context.Context, r events.Ref, ok func(*session.State) 
 
 // takeMessages is the least that takes messages.
 func (c *cell) takeMessages(ctx context.Context) {
-	fatal(c.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in",
-		[]bus.Endpoint{{Verb: "send", Handle: func(ctx context.Context, body []byte) ([]byte, error) {
+	fatal(c.bus.Services.Serve(ctx, "compaction", "0.0.1", "a stand-in",
+		[]rpc.Endpoint{{Verb: "send", Handle: func(ctx context.Context, body []byte) ([]byte, error) {
 			var m events.MessageAccepted
 			var to struct{ Harness, Session string }
 			if err := errors.Join(json.Unmarshal(body, &m), json.Unmarshal(body, &to)); err != nil {

@@ -71,7 +71,7 @@ func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), ov
 	h.mu.Lock()
 	l, sessions := h.term, slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
-	lease, err := h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
+	lease, err := h.bus.Leases.Acquire(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
 	if err != nil {
 		return nil, nil, err
 	}

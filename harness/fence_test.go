@@ -21,7 +21,7 @@ func (w *world) silently(id string, by events.Writer, decide func(*session.State
 		evs = append(evs, events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch,
 			time.Now(), f))
 	}
-	return must[uint64](w.t)(w.bus.Append(w.ctx, ref(id), by, st.Seq, evs))
+	return must[uint64](w.t)(w.bus.Log.Append(w.ctx, ref(id), by, st.Seq, evs))
 }
 
 func (w *world) answerSilently(id, prompt string) uint64 {
@@ -47,10 +47,10 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 	type place struct{ answer, fence uint64 }
 	for name, read := range map[string]func(w *world, s *harness.Session, h *harness.Harness, at place){
 		"the whole log at once": func(w *world, _ *harness.Session, _ *harness.Harness, at place) {
-			w.bus.Nudge(ref("s"), at.fence)
+			w.bus.Hints.Nudge(ref("s"), at.fence)
 		},
 		"the answer first": func(w *world, _ *harness.Session, _ *harness.Harness, at place) {
-			w.bus.Nudge(ref("s"), at.answer)
+			w.bus.Hints.Nudge(ref("s"), at.answer)
 		},
 		"when it starts over": func(w *world, _ *harness.Session, h *harness.Harness, _ place) { w.dropLease(h) },
 		"when it appends": func(w *world, s *harness.Session, _ *harness.Harness, _ place) {
@@ -98,7 +98,7 @@ func TestNoAnswerWithTheClose(t *testing.T) {
 	w.awaiting("s", "p1")
 	w.awaiting("s", "p2")
 	w.answerSilently("s", "p1")
-	w.bus.Nudge(ref("s"), w.silently("s", events.WriterLedger, func(*session.State) []events.Fact {
+	w.bus.Hints.Nudge(ref("s"), w.silently("s", events.WriterLedger, func(*session.State) []events.Fact {
 		return []events.Fact{events.SessionClosed{Reason: "finished", By: "ada"}}
 	}))
 	wantErr(t, got(t, answered).err, harness.ErrSessionClosed)

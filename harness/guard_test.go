@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -151,7 +151,7 @@ func TestCloseOfAFencedProcess(t *testing.T) {
 	ev := events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	// and no nudge
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq,
+	if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq,
 		[]events.Event{ev}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestLeaseSaysStarting(t *testing.T) {
 	w.dropLease(h)
 	said := map[uint64]string{} // by revision
 	look := func() {
-		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me), func(e bus.Entry) error {
+		check(t, w.bus.KV.List(w.ctx, kv.Leases, events.HarnessLeaseKeys(me), func(e kv.Entry) error {
 			var l leased
 			check(t, json.Unmarshal(e.Value, &l))
 			if l.Incarnation != first {

@@ -145,6 +145,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -214,7 +215,7 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 
 // start is everything of Connect that can fail.
 func (h *Harness) start(ctx context.Context) error {
-	if _, err := h.bus.LastSeq(ctx); errors.Is(err, bus.ErrNotFound) {
+	if _, err := h.bus.Log.LastSeq(ctx); errors.Is(err, bus.ErrNotFound) {
 		return fmt.Errorf("%w: prefix %s: start `holdfast up`, or a service, first", ErrNoCell, h.bus.Cell().Prefix())
 	}
 	l, err := h.begin(ctx)
@@ -222,7 +223,7 @@ func (h *Harness) start(ctx context.Context) error {
 		return err
 	}
 	h.live(l)
-	if err := h.bus.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
+	if err := h.bus.Hints.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
 		return err
 	}
 	h.bus.OnReconnect(h.readAll)
@@ -259,9 +260,9 @@ type Unreadable struct {
 // the log by what the ledger has not folded yet; [Harness.Claim] does not. A document that this build cannot read is
 // reported in unreadable and does not hide the others. err is an error of the broker; then both lists are nil.
 func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadable []Unreadable, err error) {
-	latest := map[string]bus.Entry{} // a key that changes while it is listed comes twice
+	latest := map[string]kv.Entry{} // a key that changes while it is listed comes twice
 	var order []string
-	err = h.bus.List(ctx, bus.State, events.SessionKeys(h.cfg.ID), func(e bus.Entry) error {
+	err = h.bus.KV.List(ctx, kv.State, events.SessionKeys(h.cfg.ID), func(e kv.Entry) error {
 		if _, seen := latest[e.Key]; !seen {
 			order = append(order, e.Key)
 		}
@@ -310,7 +311,7 @@ func (h *Harness) readUpTo(id string, seq uint64) {
 
 // listen follows the commits of this harness's sessions. While it does, no nudges are needed.
 func (h *Harness) listen() {
-	err := h.bus.Follow(h.ctx, h.cfg.ID, h.following, func(m bus.Message) {
+	err := h.bus.Log.Follow(h.ctx, h.cfg.ID, h.following, func(m bus.Message) {
 		r, _, err := h.bus.Cell().ParseLog(m.Subject)
 		h.mu.Lock()
 		s := h.sessions[r.Session]

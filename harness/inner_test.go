@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -50,7 +51,7 @@ func newInside(t *testing.T, change ...func(*Config)) *inside {
 // appendUnnudged appends through the second connection and sends no nudge.
 func (x *inside) appendUnnudged(by events.Writer, facts ...events.Fact) uint64 {
 	x.t.Helper()
-	cs, err := x.peer.Read(x.ctx, x.s.ref, 0)
+	cs, err := x.peer.Log.Read(x.ctx, x.s.ref, 0)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func (x *inside) appendUnnudged(by events.Writer, facts ...events.Fact) uint64 {
 		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, 1, time.Now(),
 			f))
 	}
-	seq, err := x.peer.Append(x.ctx, x.s.ref, by, cs[len(cs)-1].Seq, evs)
+	seq, err := x.peer.Log.Append(x.ctx, x.s.ref, by, cs[len(cs)-1].Seq, evs)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -291,12 +292,12 @@ func TestOffers(t *testing.T) {
 	x := newInside(t)
 	key := events.WorkKey(events.Ref{Harness: "laptop", Session: "o"})
 	for i, c := range []struct {
-		u    bus.Update
+		u    kv.Update
 		want int
 	}{
-		{bus.Update{Entry: bus.Entry{Key: key, Value: []byte(`{"session":`)}}, 0},
-		{bus.Update{Entry: bus.Entry{Key: key, Value: []byte(`{"session":"o"}`)}}, 1},
-		{bus.Update{Entry: bus.Entry{Key: key, Deleted: true}}, 0},
+		{kv.Update{Entry: kv.Entry{Key: key, Value: []byte(`{"session":`)}}, 0},
+		{kv.Update{Entry: kv.Entry{Key: key, Value: []byte(`{"session":"o"}`)}}, 1},
+		{kv.Update{Entry: kv.Entry{Key: key, Deleted: true}}, 0},
 	} {
 		if err := x.h.offered(c.u); err != nil {
 			t.Fatal(err)
@@ -419,7 +420,8 @@ func TestCommitsOutOfOrder(t *testing.T) {
 	x.appendUnnudged(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	last := x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume,
 		OfTurn: "t1"})
-	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
+	if err := x.peer.Log.ScanMessages(x.ctx, last,
+		func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	natstest.Until(t, "it to be read", func() bool { return x.s.State().Seq == last })
@@ -515,7 +517,7 @@ func TestWhatTells(t *testing.T) {
 func TestContentOfATurn(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(StartOptions{ID: "t1", Message: "here", Content: "in the log", By: "ada"})
-	name, err := x.h.bus.PutObject(x.ctx, x.s.ref, []byte(`"beside it"`))
+	name, err := x.h.bus.Objects.Put(x.ctx, x.s.ref, []byte(`"beside it"`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,7 +561,7 @@ func TestWhatThePurgedLogCannotTell(t *testing.T) {
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
 	x.mustRelay(events.ToolCompleted{Call: "c1", Output: json.RawMessage(`1`)})
 	x.mustRelay(events.TurnCompleted{Turn: "t1"})
-	if err := x.peer.PurgeSession(x.ctx, x.s.ref, x.s.State().Seq); err != nil {
+	if err := x.peer.Log.PurgeSession(x.ctx, x.s.ref, x.s.State().Seq); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := x.s.Result(x.ctx, "c1"); err == nil {
@@ -650,11 +652,11 @@ func TestALifeThatHasEnded(t *testing.T) {
 // the same.
 func TestStartsOverWithoutATicket(t *testing.T) {
 	x := newInside(t)
-	e, err := x.peer.Load(x.ctx, bus.Leases, events.TicketKey("laptop"))
+	e, err := x.peer.KV.Load(x.ctx, kv.Leases, events.TicketKey("laptop"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.peer.Delete(x.ctx, bus.Leases, events.TicketKey("laptop"), e.Rev); err != nil {
+	if err := x.peer.KV.Delete(x.ctx, kv.Leases, events.TicketKey("laptop"), e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	if l, err := x.h.beginAgain(); err != nil || l == nil {
@@ -676,7 +678,7 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	x.s.mu.Unlock()
 	claim := events.New(x.peer.NewID(), events.HarnessSource("laptop", sent.incarnation), x.s.ref, 2, time.Now(),
 		events.SessionClaimed{Incarnation: sent.incarnation})
-	if _, err := x.peer.Append(x.ctx, x.s.ref, events.WriterHarness, after, []events.Event{claim}); err != nil {
+	if _, err := x.peer.Log.Append(x.ctx, x.s.ref, events.WriterHarness, after, []events.Event{claim}); err != nil {
 		t.Fatal(err)
 	}
 	next, err := x.h.begin(x.ctx)

@@ -13,6 +13,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -45,14 +47,14 @@ type lease struct {
 type term struct {
 	incarnation string
 	started     time.Time
-	lease       *bus.Lease
+	lease       *buslease.Lease
 	ctx         context.Context // under it everything is appended; its cause says why it ended
 	cancel      context.CancelCauseFunc
 }
 
 // begin draws an incarnation, takes its lease and keeps it.
 func (h *Harness) begin(ctx context.Context) (*term, error) {
-	n, err := h.bus.Ticket(ctx, h.cfg.ID)
+	n, err := h.bus.Leases.Ticket(ctx, h.cfg.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 	if state == leaseReady {
 		state = leaseStarting
 	}
-	l.lease, err = h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation), h.value(l, state),
+	l.lease, err = h.bus.Leases.Acquire(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation), h.value(l, state),
 		h.cfg.TTL)
 	if err != nil {
 		return nil, err
@@ -210,7 +212,7 @@ func (h *Harness) beginAgain() (*term, error) {
 		h.mu.Lock()
 		was := h.term.incarnation
 		h.mu.Unlock()
-		e, err := h.bus.Load(h.ctx, bus.Leases, events.TicketKey(h.cfg.ID))
+		e, err := h.bus.KV.Load(h.ctx, kv.Leases, events.TicketKey(h.cfg.ID))
 		drawn := strconv.FormatUint(e.Rev, 10)
 		switch {
 		// then the session's own fence has to do

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -29,7 +30,7 @@ type leased struct {
 
 func (w *world) lease(incarnation string) (l leased, ok bool) {
 	w.t.Helper()
-	e, err := w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, incarnation))
+	e, err := w.bus.KV.Load(w.ctx, kv.Leases, events.HarnessLeaseKey(me, incarnation))
 	if errors.Is(err, bus.ErrNotFound) {
 		return l, false
 	}
@@ -172,7 +173,7 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	evs := []events.Event{events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})}
 	// and no nudge
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil {
+	if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil {
 		t.Fatal(err)
 	}
 	first := h.Incarnation()
@@ -224,7 +225,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			_, err := old.Open(w.ctx, "new", harness.OpenOptions{})
 			wantErr(t, err, harness.ErrFenced)
 			wantErr(t, old.Work(w.ctx, harness.Worker{}), harness.ErrFenced)
-			e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me)))
+			e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me)))
 			if fmt.Sprint(e.Rev) != successor.Incarnation() {
 				t.Errorf("incarnation %d was drawn after %s", e.Rev, successor.Incarnation())
 			}
@@ -243,17 +244,17 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
 	first := h.Incarnation()
 	const inTheWay = 4
-	e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, first)))
+	e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.HarnessLeaseKey(me, first)))
 	// the keys of the next incarnations are taken: starting over needs several attempts
 	for i := range uint64(inTheWay) {
-		_, err := w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)),
+		_, err := w.bus.KV.Store(w.ctx, kv.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)),
 			[]byte("{}"), 0)
 		check(t, err)
 	}
 	w.dropLease(h)
 	var drawn string
 	natstest.Until(t, "the next incarnation to be drawn", func() bool {
-		drawn = fmt.Sprint(must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me))).Rev)
+		drawn = fmt.Sprint(must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me))).Rev)
 		return drawn != first
 	})
 	w.say("s", events.WriterReconciler,
@@ -275,11 +276,11 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	const inTheWay = 3
 	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken
-		e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, h.Incarnation())))
-		rev, err := w.bus.Store(w.ctx, bus.Leases, fmt.Sprint("other.", i), []byte("{}"), 0)
+		e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.HarnessLeaseKey(me, h.Incarnation())))
+		rev, err := w.bus.KV.Store(w.ctx, kv.Leases, fmt.Sprint("other.", i), []byte("{}"), 0)
 		check(t, err)
 		next := max(rev, e.Rev) + inTheWay + 2 // a ticket has the revision that is next when it is drawn
-		_, err = w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(next)), []byte("{}"), 0)
+		_, err = w.bus.KV.Store(w.ctx, kv.Leases, events.HarnessLeaseKey(me, fmt.Sprint(next)), []byte("{}"), 0)
 		check(t, err)
 	}
 	w.dropLease(h)

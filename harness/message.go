@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -51,7 +52,7 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 		req.By = h.cfg.ID
 	}
 	if len(content) > events.ContentBytesMax {
-		if req.Object, err = h.bus.PutObject(ctx, req.Ref, content); err != nil {
+		if req.Object, err = h.bus.Objects.Put(ctx, req.Ref, content); err != nil {
 			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness,
 				req.Session, translate(err))
 		}
@@ -69,7 +70,7 @@ func (h *Harness) send(ctx context.Context, req request.Send) error {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMaxInterval(sendDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
 	for {
-		_, err := bus.Call(ctx, h.bus, request.CompactionSend, req)
+		_, err := rpc.Call(ctx, h.bus.Services, request.CompactionSend, req)
 		r, refused := errors.AsType[*events.Refusal](err)
 		if err == nil || !refused || r.Code != http.StatusServiceUnavailable {
 			return err
@@ -98,7 +99,7 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	if seq == 0 {
 		return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
 	}
-	c, err := t.s.h.bus.Commit(ctx, seq)
+	c, err := t.s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
 		return nil, fmt.Errorf("harness: message %s in %s: %w", r.Message, t.s.ref, translate(err))
 	}
@@ -115,7 +116,7 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 
 // stored is content that was too large to travel in the log.
 func (t *Turn) stored(ctx context.Context, message, name string) (json.RawMessage, error) {
-	content, err := t.s.h.bus.Object(ctx, name)
+	content, err := t.s.h.bus.Objects.Get(ctx, name)
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil, fmt.Errorf("%w: message %s in %s: its content %s is gone", ErrUnknown, message, t.s.ref, name)
 	}
@@ -159,7 +160,7 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: the end of call %s in %s", ErrUnknown, call, s.ref)
 	}
-	c, err := s.h.bus.Commit(ctx, e.Seq)
+	c, err := s.h.bus.Log.Commit(ctx, e.Seq)
 	if err != nil {
 		return Result{}, fmt.Errorf("harness: the end of call %s in %s: %w", call, s.ref, translate(err))
 	}

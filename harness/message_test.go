@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -22,8 +22,8 @@ func (w *world) serve(send func(body map[string]any) error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in",
-			[]bus.Endpoint{{Verb: "send", Handle: func(_ context.Context, raw []byte) ([]byte, error) {
+		done <- w.bus.Services.Serve(ctx, "compaction", "0.0.1", "a stand-in",
+			[]rpc.Endpoint{{Verb: "send", Handle: func(_ context.Context, raw []byte) ([]byte, error) {
 				var body map[string]any
 				if err := json.Unmarshal(raw, &body); err != nil {
 					return nil, err
@@ -287,7 +287,7 @@ func TestLargeContent(t *testing.T) {
 	large := strings.Repeat("x", events.ContentBytesMax)
 	w.serve(func(body map[string]any) error {
 		name, _ := body["ref"].(string)
-		if body["content"] != nil || w.bus.HasObject(w.ctx, name) != nil {
+		if body["content"] != nil || w.bus.Objects.Has(w.ctx, name) != nil {
 			return fmt.Errorf("ref %q, content %.20q", name, body["content"])
 		}
 		w.say("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"},

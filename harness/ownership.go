@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -54,7 +55,7 @@ func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session,
 		if s.st.Opened() {
 			return s.claim(l)
 		}
-		if full, err := h.bus.NearlyFull(ctx); err != nil || full {
+		if full, err := h.bus.Log.NearlyFull(ctx); err != nil || full {
 			return nil, errors.Join(err, noRoom(full, id))
 		}
 		opened.Incarnation = l.incarnation
@@ -117,7 +118,7 @@ func (s *Session) readTurn(ctx context.Context) error {
 		return nil
 	}
 	w, err := s.State().WorkOpen(func(seq uint64) (*events.Commit, error) {
-		c, err := s.h.bus.Commit(ctx, seq)
+		c, err := s.h.bus.Log.Commit(ctx, seq)
 		return &c, err
 	})
 	if err != nil {
@@ -275,7 +276,7 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*term, error) {
 // nothing beyond what was read.
 func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	st := session.New(s.ref)
-	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))
+	e, err := s.h.bus.KV.Load(ctx, kv.State, events.SessionKey(s.ref))
 	switch {
 	case err == nil:
 		if st, err = session.Decode(e.Value); err != nil {
@@ -319,7 +320,7 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 		s.mu.Lock()
 		s.claiming = l.incarnation
 		s.mu.Unlock()
-		seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
+		seq, err := s.h.bus.Log.Append(ctx, s.ref, events.WriterHarness, after, evs)
 		if errors.Is(err, bus.ErrLostRace) {
 			if err := s.catchUp(ctx); err != nil {
 				return had, err
@@ -334,7 +335,7 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 			return had, &doubtError{evs: evs, after: after, err: err}
 		}
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, 0)
-		s.h.bus.Nudge(s.ref, seq) // to the former owner
+		s.h.bus.Hints.Nudge(s.ref, seq) // to the former owner
 		if !s.begin(l) {
 			return had, fmt.Errorf("%w: it was taken at once", ErrFenced)
 		}
@@ -454,7 +455,7 @@ func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (ev
 	if want.Kind != "" || want.Title != "" || len(want.Questions) > 0 {
 		return want.requested(p.Turn)
 	}
-	c, err := s.h.bus.Commit(ctx, p.Seq)
+	c, err := s.h.bus.Log.Commit(ctx, p.Seq)
 	if err != nil {
 		return nil, fmt.Errorf("the request of prompt %s: %w", want.ID, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -197,7 +198,7 @@ func TestCleanShutdown(t *testing.T) {
 		st.Commits != before+1 || st.Ignored.Count != 0 {
 		t.Errorf("%+v", st)
 	}
-	if _, err := w.bus.Load(w.ctx, bus.Leases, lease); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := w.bus.KV.Load(w.ctx, kv.Leases, lease); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("the lease is still there: %v", err)
 	}
 	if a := got(t, gone); a.err != nil || a.answer.Status != session.Withdrawn ||
@@ -280,7 +281,7 @@ func TestNoNewSessionInAFullLog(t *testing.T) {
 	old, err := before.Open(ctx, "old", harness.OpenOptions{})
 	check(t, err)
 	for {
-		used, most, err := b.LogUsage(ctx)
+		used, most, err := b.Log.Usage(ctx)
 		check(t, err)
 		if used >= most/10*9 {
 			break

@@ -209,7 +209,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 // readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
 // session.
 func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
-	c, err := s.h.bus.Commit(ctx, seq)
+	c, err := s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
 		return Answer{}, fmt.Errorf("harness: the settlement of prompt %s in %s: %w", prompt, s.ref, translate(err))
 	}

@@ -18,7 +18,7 @@ import (
 // reports are the usage facts in the log, the kinds of all facts in order, and how many are in the last commit.
 func (w *world) reports(id string) (used []int64, kinds []string, last int) {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	cs, err := w.bus.Log.Read(w.ctx, ref(id), 0)
 	check(w.t, err)
 	for _, c := range cs {
 		last = len(c.Events)
@@ -185,7 +185,7 @@ func TestStreamsPing(t *testing.T) {
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	pings := make(chan time.Time, 100)
-	check(t, w.bus.OnProgress(w.ctx, func(r events.Ref) {
+	check(t, w.bus.Hints.OnProgress(w.ctx, func(r events.Ref) {
 		if r == ref("s") {
 			pings <- time.Now()
 		}

@@ -148,7 +148,7 @@ func (s *Session) Progress() {
 	}
 	s.mu.Unlock()
 	if due {
-		s.h.bus.Progress(s.ref)
+		s.h.bus.Hints.Progress(s.ref)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *Session) receive(m bus.Message) {
 	if s.ownership != owner || m.Seq <= s.st.Seq {
 		return
 	}
-	c := s.h.bus.Decode(m)
+	c := s.h.bus.Log.Decode(m)
 	if !c.Guarded || c.Guard != s.st.Seq {
 		s.readUpToLocked(m.Seq)
 		return
@@ -258,7 +258,7 @@ func (s *Session) readOn() {
 // readTo reads the one commit that was named, if it is the next one, else all that is new. One that is not in the log,
 // or not this session's, was a false hint.
 func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
-	c, err := s.h.bus.Commit(ctx, seq)
+	c, err := s.h.bus.Log.Commit(ctx, seq)
 	if err == nil && c.Ref == s.ref && c.Guarded && c.Guard == have {
 		s.fold([]events.Commit{c}, 0)
 		return nil
@@ -279,7 +279,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	s.mu.Lock()
 	from := s.st.Seq + 1
 	s.mu.Unlock()
-	cs, err := s.h.bus.Read(ctx, s.ref, from)
+	cs, err := s.h.bus.Log.Read(ctx, s.ref, from)
 	if err != nil {
 		return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
 	}

@@ -53,7 +53,7 @@ func TestLongIDs(t *testing.T) {
 			}
 		}
 	}
-	commits := must[[]events.Commit](t)(w.bus.Read(w.ctx, long, 1))
+	commits := must[[]events.Commit](t)(w.bus.Log.Read(w.ctx, long, 1))
 	st, stored, bytes := session.New(long), 0, 0
 	for i := range commits {
 		st.Fold(&commits[i])

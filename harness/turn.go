@@ -64,7 +64,7 @@ func (s *Session) starting(ctx context.Context, start StartOptions) (facts []eve
 		return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, err)
 	}
 	if len(content) > events.ContentBytesMax {
-		if start.Ref, err = s.h.bus.PutObject(ctx, s.ref, content); err != nil {
+		if start.Ref, err = s.h.bus.Objects.Put(ctx, s.ref, content); err != nil {
 			return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, translate(err))
 		}
 		content = nil

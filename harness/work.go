@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -46,13 +46,13 @@ type Worker struct {
 
 // watch follows the work view: the certain way to hear what is asked, while nudges are the quick one.
 func (h *Harness) watch() {
-	if err := h.bus.Watch(h.ctx, bus.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
+	if err := h.bus.KV.Watch(h.ctx, kv.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
 		h.log.Error().Str("id", h.cfg.ID).AnErr("err",
 			err).Msg("the work view cannot be watched: only nudges tell of answers")
 	}
 }
 
-func (h *Harness) offered(u bus.Update) error {
+func (h *Harness) offered(u kv.Update) error {
 	if u.Ready {
 		return nil
 	}
@@ -368,7 +368,7 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 		return nil, nil
 	}
 	w, err := st.WorkWhole(func(seq uint64) (*events.Commit, error) {
-		c, err := s.h.bus.Commit(ctx, seq)
+		c, err := s.h.bus.Log.Commit(ctx, seq)
 		return &c, err
 	})
 	if err != nil {

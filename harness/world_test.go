@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -76,7 +77,7 @@ func (w *world) state(id string) *session.State {
 	}
 	st = st.Clone()
 	w.mu.Unlock()
-	cs, err := w.bus.Read(w.ctx, ref(id), st.Seq+1)
+	cs, err := w.bus.Log.Read(w.ctx, ref(id), st.Seq+1)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (w *world) state(id string) *session.State {
 }
 
 func (w *world) source(seq uint64) (*events.Commit, error) {
-	c, err := w.bus.Commit(w.ctx, seq)
+	c, err := w.bus.Log.Commit(w.ctx, seq)
 	return &c, err
 }
 
@@ -117,12 +118,12 @@ func (w *world) decide(id string, by events.Writer, decide func(*session.State) 
 			evs[i] = events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch, time.Now(),
 				f)
 		}
-		seq, err := w.bus.Append(w.ctx, ref(id), by, st.Seq, evs)
+		seq, err := w.bus.Log.Append(w.ctx, ref(id), by, st.Seq, evs)
 		if errors.Is(err, bus.ErrLostRace) {
 			continue
 		}
 		if err == nil {
-			w.bus.Nudge(ref(id), seq)
+			w.bus.Hints.Nudge(ref(id), seq)
 		}
 		return seq, err
 	}
@@ -170,11 +171,11 @@ func (w *world) show(id string) {
 
 func (w *world) put(key string, value []byte) {
 	w.t.Helper()
-	e, err := w.bus.Load(w.ctx, bus.State, key)
+	e, err := w.bus.KV.Load(w.ctx, kv.State, key)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		w.t.Fatal(err)
 	}
-	if _, err := w.bus.Store(w.ctx, bus.State, key, value, e.Rev); err != nil {
+	if _, err := w.bus.KV.Store(w.ctx, kv.State, key, value, e.Rev); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -203,14 +204,14 @@ func (w *world) dropLease(h *harness.Harness) {
 	w.t.Helper()
 	key := events.HarnessLeaseKey(me, h.Incarnation())
 	natstest.Until(w.t, "the lease to be gone", func() bool {
-		e, err := w.bus.Load(w.ctx, bus.Leases, key)
+		e, err := w.bus.KV.Load(w.ctx, kv.Leases, key)
 		if errors.Is(err, bus.ErrNotFound) {
 			return true
 		}
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		err = w.bus.Delete(w.ctx, bus.Leases, key, e.Rev)
+		err = w.bus.KV.Delete(w.ctx, kv.Leases, key, e.Rev)
 		if err != nil && !errors.Is(err, bus.ErrLostRace) {
 			w.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -46,7 +47,7 @@ func newTheatre(t *testing.T) *theatre {
 func (th *theatre) read(id string) (*fold.State, []events.Kind) {
 	th.t.Helper()
 	s := fold.New(events.Ref{Harness: "opencode", Session: id})
-	commits, err := th.bus.Read(th.ctx, s.Ref(), 0)
+	commits, err := th.bus.Log.Read(th.ctx, s.Ref(), 0)
 	if err != nil {
 		th.t.Fatal(err)
 	}
@@ -63,8 +64,8 @@ func (th *theatre) read(id string) (*fold.State, []events.Kind) {
 // leases returns the number of live leases of the harness.
 func (th *theatre) leases() (n int) {
 	th.t.Helper()
-	if err := th.bus.List(th.ctx, bus.Leases, events.HarnessLeaseKeys("opencode"),
-		func(bus.Entry) error { n++; return nil }); err != nil {
+	if err := th.bus.KV.List(th.ctx, kv.Leases, events.HarnessLeaseKeys("opencode"),
+		func(kv.Entry) error { n++; return nil }); err != nil {
 		th.t.Fatal(err)
 	}
 	return n
@@ -159,7 +160,7 @@ func TestPlayRestart(t *testing.T) {
 // recover does the work of a reconciler and a ledger after an owner's death.
 func (th *theatre) recover(id string) error {
 	s := fold.New(events.Ref{Harness: "opencode", Session: id})
-	commits, err := th.bus.Read(th.ctx, s.Ref(), 0)
+	commits, err := th.bus.Log.Read(th.ctx, s.Ref(), 0)
 	if err != nil {
 		return err
 	}
@@ -168,11 +169,11 @@ func (th *theatre) recover(id string) error {
 	}
 	orphaned := events.New(th.bus.NewID(), events.ServiceSource("reconciler", "test"), s.Ref(), s.Epoch, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation})
-	seq, err := th.bus.Append(th.ctx, s.Ref(), events.WriterReconciler, s.Seq, []events.Event{orphaned})
+	seq, err := th.bus.Log.Append(th.ctx, s.Ref(), events.WriterReconciler, s.Seq, []events.Event{orphaned})
 	if err != nil {
 		return err
 	}
-	c, err := th.bus.Commit(th.ctx, seq)
+	c, err := th.bus.Log.Commit(th.ctx, seq)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (th *theatre) recover(id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = th.bus.Store(th.ctx, bus.State, events.SessionKey(s.Ref()), doc, 0)
+	_, err = th.bus.KV.Store(th.ctx, kv.State, events.SessionKey(s.Ref()), doc, 0)
 	return err
 }
 

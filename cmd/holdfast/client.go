@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -89,7 +91,7 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 		}
 	}
 	var found []events.Ref
-	err := b.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err := b.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if r, err := events.ParseSessionKey(e.Key); err == nil && r.Session == name {
 			found = append(found, r)
 		}
@@ -118,14 +120,14 @@ func knows(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 	if r.Validate() != nil {
 		return false, nil
 	}
-	_, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	_, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err == nil {
 		return true, nil
 	}
 	if !errors.Is(err, bus.ErrNotFound) {
 		return false, fmt.Errorf("holdfast: look for session %s: %w", r, err)
 	}
-	commits, err := b.Read(ctx, r, 0)
+	commits, err := b.Log.Read(ctx, r, 0)
 	if errors.Is(err, bus.ErrNotFound) {
 		return false, nil
 	}
@@ -138,14 +140,14 @@ func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *sessio
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	st = session.New(r)
-	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err == nil {
 		st, err = session.Decode(e.Value)
 	}
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
 	}
-	tail, err := b.Read(ctx, r, st.Seq+1)
+	tail, err := b.Log.Read(ctx, r, st.Seq+1)
 	if err != nil {
 		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
 	}
@@ -160,7 +162,7 @@ func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		defer cancel()
-		c, err := b.Commit(ctx, seq)
+		c, err := b.Log.Commit(ctx, seq)
 		return &c, err
 	}
 }
@@ -172,7 +174,7 @@ func call[Q request.Checked, R any](ctx context.Context, a *app, b *bus.Bus, v r
 	defer cancel()
 	var r R
 	err := a.progress(doing, func() (err error) {
-		r, err = bus.Call(ctx, b, v, q)
+		r, err = rpc.Call(ctx, b.Services, v, q)
 		return err
 	})
 	return r, err
@@ -200,7 +202,7 @@ func (a *app) progress(doing string, run func() error) error {
 func (a *app) now(ctx context.Context, b *bus.Bus) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	now, err := b.Now(ctx)
+	now, err := b.Clock.Now(ctx)
 	if err != nil {
 		return time.Now()
 	}

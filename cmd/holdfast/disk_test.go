@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -41,12 +42,12 @@ func healthyDir(t *testing.T) (string, map[events.Ref]uint64) {
 	for i := range diskSessions {
 		c.folded(diskRef(i))
 	}
-	last, err := c.bus.LastSeq(t.Context())
+	last, err := c.bus.Log.LastSeq(t.Context())
 	if err != nil || last != diskCommits {
 		t.Fatalf("%d commits, %v", last, err)
 	}
 	natstest.Until(t, "all to be acknowledged", func() bool {
-		n, err := c.bus.Acked(t.Context(), ledger.Source(ledger.Default()))
+		n, err := c.bus.Consumers.Acked(t.Context(), ledger.Source(ledger.Default()))
 		return err == nil && n == last
 	})
 	if code, said := c.stop(); code != exitDone {
@@ -188,7 +189,7 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	}
 	natstest.Until(t, "the doctor to see it", func() bool { return c.doctor()["truth"].Level == level })
 	n := 0
-	if err := c.bus.Scan(t.Context(), 0, func(events.Commit) error { n++; return nil }); err != nil ||
+	if err := c.bus.Log.Scan(t.Context(), 0, func(events.Commit) error { n++; return nil }); err != nil ||
 		!want.commits(n) {
 		t.Errorf("the log has %d commits of %d, %v", n, diskCommits, err)
 	}
@@ -232,7 +233,7 @@ func (c *upCell) stands() bool {
 func (c *upCell) keeps(seqs map[events.Ref]uint64) {
 	c.t.Helper()
 	known := map[events.Ref]uint64{}
-	err := c.bus.List(c.t.Context(), bus.State, ">", func(e bus.Entry) error {
+	err := c.bus.KV.List(c.t.Context(), kv.State, ">", func(e kv.Entry) error {
 		doc := e.Value
 		var note ledger.Lost
 		if _, err := events.ParseLostKey(e.Key); err == nil && json.Unmarshal(e.Value, &note) == nil {
@@ -259,14 +260,14 @@ func (c *upCell) keeps(seqs map[events.Ref]uint64) {
 func (c *upCell) goesOn(seqs map[events.Ref]uint64) {
 	c.t.Helper()
 	for r, seq := range seqs {
-		head, err := c.bus.Head(c.t.Context(), r)
+		head, err := c.bus.Log.Head(c.t.Context(), r)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		began := time.Now()
 		e := events.New(c.bus.NewID(), events.HarnessSource(r.Harness, "2"), r, 2, time.Unix(0, 0),
 			events.SessionClaimed{Incarnation: "2"})
-		_, err = c.bus.Append(c.t.Context(), r, events.WriterHarness, seq, []events.Event{e})
+		_, err = c.bus.Log.Append(c.t.Context(), r, events.WriterHarness, seq, []events.Event{e})
 		if head >= seq && err != nil || head < seq && !errors.Is(err, bus.ErrLogBehind) {
 			c.t.Errorf("%s: written behind %d, where the log ends with %d: %v after %s", r, seq, head, err,
 				time.Since(began))

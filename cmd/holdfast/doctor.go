@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/layout"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -115,7 +118,7 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	p.bus = b
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	cell, err := b.Inspect(ctx)
+	cell, err := b.Layout.Inspect(ctx)
 	if err != nil {
 		p.add("broker", levelWrong, "", "%v", err)
 		return p.found, err
@@ -175,7 +178,7 @@ const rttShown = 10 * time.Microsecond
 
 // layout checks the cell's streams and buckets. It reports whether the log exists: without the log no other check makes
 // sense.
-func (p *patient) layout(cell bus.Inspection) bool {
+func (p *patient) layout(cell layout.Inspection) bool {
 	const setUp = "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix"
 	log := cell.Streams[0]
 	if log.Missing {
@@ -243,7 +246,7 @@ func (p *patient) consumers(ctx context.Context) {
 		for _, src := range t.consumers(p.bus, &p.app.settings) {
 			check := "consumer " + src.Durable
 			start := "start `holdfast " + t.name + "`, or look into its log"
-			pending, active, err := p.bus.Lag(ctx, src)
+			pending, active, err := p.bus.Consumers.Lag(ctx, src)
 			switch {
 			case errors.Is(err, bus.ErrNotFound):
 				p.add(check, levelWrong, start, "never ran on this cell")
@@ -265,7 +268,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 	all := map[string]control.Lease{}
 	harnesses, services := map[string]int{}, map[string]int{}
 	odd := map[string][]string{}
-	err := p.bus.List(ctx, bus.Leases, ">", func(e bus.Entry) error {
+	err := p.bus.KV.List(ctx, kv.Leases, ">", func(e kv.Entry) error {
 		class, id, _, err := events.ParseLeaseKey(e.Key)
 		if err != nil { // a ticket
 			return nil
@@ -337,7 +340,7 @@ func processes(n int) string {
 // suspects asks the reconciler which sessions it could not recover. Another check reports a reconciler that does not
 // answer.
 func (p *patient) suspects(ctx context.Context) {
-	rep, err := bus.Call(ctx, p.bus, request.ReconcilerReport, request.Scope{})
+	rep, err := rpc.Call(ctx, p.bus.Services, request.ReconcilerReport, request.Scope{})
 	if err != nil {
 		return
 	}
@@ -353,7 +356,7 @@ func (p *patient) suspects(ctx context.Context) {
 // aside reports the sessions that the ledger has set aside because their fold failed.
 func (p *patient) aside(ctx context.Context) error {
 	names := map[events.Ref]string{}
-	err := p.bus.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
+	err := p.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		var note ledger.Aside
 		if json.Unmarshal(e.Value, &note) == nil && note.Behind {
 			names[note.Ref] = note.Ref.String() + " (" + note.Reason + ")"
@@ -386,7 +389,7 @@ const untakenMinS = 60
 func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
 	t := tally{now: p.app.now(ctx, p.bus)}
 	seen := map[string]uint64{}
-	err := p.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if _, again := seen[e.Key]; again { // it moved while it was listed
 			return nil
 		}

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/layout"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -55,11 +58,11 @@ func (p *patient) truth(ctx context.Context) {
 // strangers reports consumers that no part of Holdfast made: each costs the broker work, and a push consumer can send
 // stored messages to any subject.
 func (p *patient) strangers(ctx context.Context) {
-	var ours []bus.Source
+	var ours []consumer.Source
 	for i := range targets {
 		ours = append(ours, targets[i].consumers(p.bus, &p.app.settings)...)
 	}
-	found, err := p.bus.Strangers(ctx, ours)
+	found, err := p.bus.Consumers.Strangers(ctx, ours)
 	switch {
 	case errors.Is(err, bus.ErrForbidden):
 		p.add("strangers", levelNote, "ask an operator to run `holdfast doctor`", "this user may not list consumers")
@@ -78,7 +81,7 @@ func (p *patient) strangers(ctx context.Context) {
 }
 
 // nodes reports the nodes that hold the cell's streams. A client cannot see a node that holds none.
-func (p *patient) nodes(cell bus.Inspection) {
+func (p *patient) nodes(cell layout.Inspection) {
 	var all, offline []string
 	replicas := 0
 	for _, s := range cell.Streams {
@@ -123,7 +126,7 @@ func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 	for _, s := range t.left {
 		children[s.Ref()] = nil
 	}
-	err := p.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		s, err := session.Decode(e.Value)
 		if err != nil || s.Parent == "" {
 			return nil

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/layout"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -95,7 +98,7 @@ func (c *upCell) say(r events.Ref, facts ...events.Fact) {
 	for i, f := range facts {
 		evs[i] = events.New(c.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)
 	}
-	seq, err := c.bus.Append(c.t.Context(), r, events.WriterHarness, c.seq[r], evs)
+	seq, err := c.bus.Log.Append(c.t.Context(), r, events.WriterHarness, c.seq[r], evs)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -107,7 +110,7 @@ func (c *upCell) folded(r events.Ref) *session.State {
 	c.t.Helper()
 	var st *session.State
 	natstest.Until(c.t, r.String()+" to be folded", func() bool {
-		e, err := c.bus.Load(c.t.Context(), bus.State, events.SessionKey(r))
+		e, err := c.bus.KV.Load(c.t.Context(), kv.State, events.SessionKey(r))
 		if err == nil {
 			st, err = session.Decode(e.Value)
 		}
@@ -194,15 +197,15 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rev, err := c.bus.Store(t.Context(), bus.State, events.SessionKey(ahead.Ref()), doc, 0)
+	rev, err := c.bus.KV.Store(t.Context(), kv.State, events.SessionKey(ahead.Ref()), doc, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect(t, c.doctor(), "truth", levelWrong, "commits of 1 session: h1/lost (known up to 1000, the log ends with 0)")
-	if err := c.bus.Delete(t.Context(), bus.State, events.SessionKey(ahead.Ref()), rev); err != nil {
+	if err := c.bus.KV.Delete(t.Context(), kv.State, events.SessionKey(ahead.Ref()), rev); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.bus.Store(t.Context(), bus.State, events.SessionKey(r), []byte("x"), c.rev(r)); err != nil {
+	if _, err := c.bus.KV.Store(t.Context(), kv.State, events.SessionKey(r), []byte("x"), c.rev(r)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, c.doctor(), "truth", levelWrong, "1 document missing, damaged or older than what was folded: h1/s1")
@@ -214,7 +217,7 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 // rev returns the revision of a session's document.
 func (c *upCell) rev(r events.Ref) uint64 {
 	c.t.Helper()
-	e, err := c.bus.Load(c.t.Context(), bus.State, events.SessionKey(r))
+	e, err := c.bus.KV.Load(c.t.Context(), kv.State, events.SessionKey(r))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -228,7 +231,7 @@ func TestDoctorNamesStrangers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- c.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "curious"}, nil)
+		done <- c.bus.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "curious"}, nil)
 	}()
 	natstest.Until(t, "the stranger to be there", func() bool { return c.doctor()["strangers"].Level == levelNote })
 	expect(t, c.doctor(), "strangers", levelNote,
@@ -265,12 +268,12 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	for i := range 30 {
-		if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("odd", fmt.Sprint(i+1)), []byte("x"),
+		if _, err := c.bus.Leases.Acquire(t.Context(), events.HarnessLeaseKey("odd", fmt.Sprint(i+1)), []byte("x"),
 			time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("other", "1"), []byte("x"),
+	if _, err := c.bus.Leases.Acquire(t.Context(), events.HarnessLeaseKey("other", "1"), []byte("x"),
 		time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +290,7 @@ func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
 func TestDoctorOnNodes(t *testing.T) {
 	of := func(replicas int, nodes, offline []string, ours ...string) map[string]finding {
 		p := &patient{app: &app{nodes: ours}}
-		p.nodes(bus.Inspection{Streams: []bus.StreamState{{Replicas: replicas, Nodes: nodes, Offline: offline}}})
+		p.nodes(layout.Inspection{Streams: []layout.StreamState{{Replicas: replicas, Nodes: nodes, Offline: offline}}})
 		all := map[string]finding{}
 		for _, f := range p.found {
 			all[f.Check] = f
@@ -310,26 +313,26 @@ func TestDoctorOnWhatServicesNoted(t *testing.T) {
 	found := c.doctor()
 	expect(t, found, "set aside", levelOK, "none")
 	expect(t, found, "clock", levelOK, "was not set within a day")
-	now, err := c.bus.Now(t.Context())
+	now, err := c.bus.Clock.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, behind := range map[string]bool{"s1": true, "fed": false} {
 		r := events.Ref{Harness: "h1", Session: name}
-		c.keep(bus.State, events.AsideKey(r), ledger.Aside{Ref: r, Behind: behind, Reason: "a wrong place"})
+		c.keep(kv.State, events.AsideKey(r), ledger.Aside{Ref: r, Behind: behind, Reason: "a wrong place"})
 	}
-	c.keep(bus.Leases, events.ClockKey(), events.Steps{{Seq: 7, ByMS: -time.Hour.Milliseconds(), At: now}})
+	c.keep(kv.Leases, events.ClockKey(), events.Steps{{Seq: 7, ByMS: -time.Hour.Milliseconds(), At: now}})
 	found = c.doctor()
 	expect(t, found, "set aside", levelWrong, "1 cannot be folded: h1/s1 (a wrong place)")
 	expect(t, found, "clock", levelNote, "the broker's clock was set back by 1h0m0s")
 }
 
 // keep stores an entry as a service does.
-func (c *upCell) keep(bk bus.Bucket, key string, entry any) {
+func (c *upCell) keep(bk kv.Bucket, key string, entry any) {
 	c.t.Helper()
 	body, err := json.Marshal(entry)
 	if err == nil {
-		_, err = c.bus.Store(c.t.Context(), bk, key, body, 0)
+		_, err = c.bus.KV.Store(c.t.Context(), bk, key, body, 0)
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -340,7 +343,7 @@ func (c *upCell) keep(bk bus.Bucket, key string, entry any) {
 func TestDoctorOnAFullLog(t *testing.T) {
 	for used, level := range map[uint64]string{logFullPercent - 1: levelOK, logFullPercent: levelWrong} {
 		p := &patient{app: &app{}}
-		p.layout(bus.Inspection{Streams: []bus.StreamState{{Msgs: 1, LastSeq: 1, Bytes: used, BytesMax: 100}}})
+		p.layout(layout.Inspection{Streams: []layout.StreamState{{Msgs: 1, LastSeq: 1, Bytes: used, BytesMax: 100}}})
 		if last := p.found[len(p.found)-1]; last.Check != "log" || last.Level != level {
 			t.Errorf("%d of 100 bytes: %+v", used, last)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -84,7 +85,7 @@ func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*s
 	defer cancel()
 	byName := map[string]*session.State{}
 	err := a.progress("reading sessions", func() error {
-		return b.List(ctx, bus.State, events.SessionKeys(f.harness), func(e bus.Entry) error {
+		return b.KV.List(ctx, kv.State, events.SessionKeys(f.harness), func(e kv.Entry) error {
 			s, err := session.Decode(e.Value)
 			if err != nil {
 				return fmt.Errorf("holdfast: %s: %w", e.Key, err)
@@ -145,7 +146,7 @@ func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string,
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	byKey := map[string]*session.Blocker{}
-	err := b.List(ctx, bus.State, events.BlockerKeys(harness, ""), func(e bus.Entry) error {
+	err := b.KV.List(ctx, kv.State, events.BlockerKeys(harness, ""), func(e kv.Entry) error {
 		var x session.Blocker
 		if err := json.Unmarshal(e.Value, &x); err != nil {
 			return fmt.Errorf("holdfast: %s: %w", e.Key, err)
@@ -280,7 +281,7 @@ type history struct {
 func (h *history) more(ctx context.Context, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, h.app.timeout)
 	defer cancel()
-	commits, err := b.Read(ctx, h.state.Ref(), h.state.Seq+1)
+	commits, err := b.Log.Read(ctx, h.state.Ref(), h.state.Seq+1)
 	if err != nil {
 		return fmt.Errorf("holdfast: log of %s: %w", h.state.Ref(), err)
 	}
@@ -299,7 +300,7 @@ const followEveryMS = 1_000
 func (h *history) follow(ctx context.Context, b *bus.Bus) error {
 	look := make(chan struct{}, 1)
 	return control.Together(ctx, func(ctx context.Context) error {
-		return b.Watch(ctx, bus.State, []string{events.SessionKey(h.state.Ref())}, func(bus.Update) error {
+		return b.KV.Watch(ctx, kv.State, []string{events.SessionKey(h.state.Ref())}, func(kv.Update) error {
 			select {
 			case look <- struct{}{}:
 			default:

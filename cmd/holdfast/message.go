@@ -120,7 +120,7 @@ func readText(r io.Reader) (string, error) {
 func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 	if len(req.Content) > events.ContentBytesMax {
 		err := a.progress("storing the message", func() (err error) {
-			req.Object, err = b.PutObject(ctx, req.Ref, req.Content)
+			req.Object, err = b.Objects.Put(ctx, req.Ref, req.Content)
 			return err
 		})
 		if err != nil {

@@ -12,6 +12,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/permission"
@@ -170,27 +173,27 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 			events.SessionOpened{Incarnation: "1"})}
 	}
 	appends := func(b *bus.Bus, r events.Ref, w events.Writer) error {
-		_, err := b.Append(ctx, r, w, 0, fact(r))
+		_, err := b.Log.Append(ctx, r, w, 0, fact(r))
 		return err
 	}
-	store := func(b *bus.Bus, bk bus.Bucket, key string) error {
-		_, err := b.Store(ctx, bk, key, []byte("{}"), 0)
+	store := func(b *bus.Bus, bk kv.Bucket, key string) error {
+		_, err := b.KV.Store(ctx, bk, key, []byte("{}"), 0)
 		return err
 	}
 	lease := func(b *bus.Bus, key string) error {
-		_, err := b.AcquireLease(ctx, key, []byte("{}"), time.Minute)
+		_, err := b.Leases.Acquire(ctx, key, []byte("{}"), time.Minute)
 		return err
 	}
-	steal := func(b *bus.Bus, src bus.Source) error {
+	steal := func(b *bus.Bus, src consumer.Source) error {
 		short, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		return b.Consume(short, src, nil)
+		return b.Consumers.Consume(short, src, nil)
 	}
 	nudged := make(chan uint64, 2)
 	for what, err := range map[string]error{
 		"a harness writes to its own session": appends(agent, mine, events.WriterHarness),
 		"a service claims a place":            lease(rec, events.ClaimKey("compacting")),
-		"a harness listens for its nudges": agent.OnNudge(ctx, "agent 1", func(_ string, seq uint64) {
+		"a harness listens for its nudges": agent.Hints.OnNudge(ctx, "agent 1", func(_ string, seq uint64) {
 			nudged <- seq
 		}),
 	} {
@@ -198,20 +201,22 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	_ = agent.OnNudge(ctx, "other", func(_ string, seq uint64) { nudged <- seq }) // a permission error may arrive later
-	rec.Nudge(others, 6)
-	rec.Nudge(mine, 7)
+	// a permission error may arrive later
+	_ = agent.Hints.OnNudge(ctx, "other", func(_ string, seq uint64) { nudged <- seq })
+	rec.Hints.Nudge(others, 6)
+	rec.Hints.Nudge(mine, 7)
 	select {
 	case seq := <-nudged:
 		// all earlier messages have arrived
-		if _, err := agent.LastSeq(ctx); err != nil || seq != 7 || len(nudged) > 0 {
+		if _, err := agent.Log.LastSeq(ctx); err != nil || seq != 7 || len(nudged) > 0 {
 			t.Errorf("a harness hears another's nudges, %v", err)
 		}
 	case <-ctx.Done():
 		t.Error("a service cannot nudge")
 	}
 	for _, later := range []time.Duration{time.Hour, 2 * time.Hour} { // in place of the first one
-		if err := rec.SetTimer(ctx, bus.Timer{What: "reconciler", Ref: mine, Due: time.Now().Add(later)}); err != nil {
+		if err := rec.Timers.Set(ctx, timer.Timer{What: "reconciler", Ref: mine,
+			Due: time.Now().Add(later)}); err != nil {
 			t.Errorf("its own alarm: %v", err)
 		}
 	}
@@ -223,36 +228,40 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		"a person as the ledger":          appends(ann, mine, events.WriterLedger),
 		"a service as a harness":          appends(rec, mine, events.WriterHarness),
 		"a service as another":            appends(rec, mine, events.WriterLedger),
-		"a harness writes a document":     store(agent, bus.State, events.SessionKey(mine)),
-		"a harness writes its own work":   store(agent, bus.State, events.WorkKey(mine)),
-		"a person writes a document":      store(ann, bus.State, events.SessionKey(mine)),
-		"a decider writes a document":     store(rec, bus.State, events.SessionKey(mine)),
+		"a harness writes a document":     store(agent, kv.State, events.SessionKey(mine)),
+		"a harness writes its own work":   store(agent, kv.State, events.WorkKey(mine)),
+		"a person writes a document":      store(ann, kv.State, events.SessionKey(mine)),
+		"a decider writes a document":     store(rec, kv.State, events.SessionKey(mine)),
 		"a harness takes another's lease": lease(agent, events.HarnessLeaseKey("other", "1")),
 		"a harness poses as a service":    lease(agent, events.ServiceLeaseKey("reconciler", "x")),
 		"a service poses as a harness":    lease(rec, events.HarnessLeaseKey("other", "1")),
 		"a person takes a lease":          lease(ann, events.HarnessLeaseKey("other", "1")),
-		"a harness sets an alarm": agent.SetTimer(ctx,
-			bus.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),
-		"a service sets another's alarm": rec.SetTimer(ctx,
-			bus.Timer{What: "retry", Ref: mine, Due: time.Now()}),
-		"a harness changes streams":             agent.Ensure(ctx),
-		"a harness purges a session":            agent.PurgeSession(ctx, mine, 1),
-		"a service that is not the ledger, too": rec.PurgeSession(ctx, mine, 1),
-		"a harness reads the ledger's log":      steal(agent, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
-		"a decider reads the ledger's log":      steal(rec, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
+		"a harness sets an alarm": agent.Timers.Set(ctx,
+			timer.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),
+		"a service sets another's alarm": rec.Timers.Set(ctx,
+			timer.Timer{What: "retry", Ref: mine, Due: time.Now()}),
+		"a harness changes streams":             agent.Layout.Ensure(ctx),
+		"a harness purges a session":            agent.Log.PurgeSession(ctx, mine, 1),
+		"a service that is not the ledger, too": rec.Log.PurgeSession(ctx, mine, 1),
+		"a harness reads the ledger's log": steal(agent,
+			consumer.Source{Stream: consumer.LogStream, Durable: "ledger"}),
+		"a decider reads the ledger's log": steal(rec,
+			consumer.Source{Stream: consumer.LogStream, Durable: "ledger"}),
 		"a decider reads another's documents": steal(rec,
-			bus.Source{Stream: bus.StateDocs, Durable: "retry", Filter: []string{"session.a.>", "session.b.>"}}),
-		"a harness claims a place":             lease(agent, events.ClaimKey("x")),
-		"a person reads a decider's documents": steal(ann, bus.Source{Stream: bus.StateDocs, Durable: "reconciler"}),
-		"a harness answers for a person": agent.Request(ctx, "ledger", "answer",
+			consumer.Source{Stream: consumer.StateDocs, Durable: "retry",
+				Filter: []string{"session.a.>", "session.b.>"}}),
+		"a harness claims a place": lease(agent, events.ClaimKey("x")),
+		"a person reads a decider's documents": steal(ann,
+			consumer.Source{Stream: consumer.StateDocs, Durable: "reconciler"}),
+		"a harness answers for a person": agent.Services.Request(ctx, "ledger", "answer",
 			map[string]string{"harness": "agent 1", "session": "s"}, nil),
-		"a harness sweeps": agent.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
+		"a harness sweeps": agent.Services.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
 	} {
 		if !errors.Is(err, bus.ErrForbidden) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if commits, err := rec.Read(ctx, mine, 0); err != nil || len(commits) != 1 {
+	if commits, err := rec.Log.Read(ctx, mine, 0); err != nil || len(commits) != 1 {
 		t.Errorf("%d commits of the session, %v", len(commits), err)
 	}
 }

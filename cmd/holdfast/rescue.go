@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -143,13 +144,13 @@ func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, co
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	err := a.progress("reading the log", func() error {
-		return b.ScanMessages(ctx, 0, func(m bus.Message) error {
+		return b.Log.ScanMessages(ctx, 0, func(m bus.Message) error {
 			return commit(rescued(rescuedMessage{Seq: m.Seq, At: m.At, Subject: m.Subject, Header: m.Header}, m.Body))
 		})
 	})
 	for _, filter := range []string{events.SessionKeys(""), events.LostKeys("")} {
 		if err == nil {
-			err = b.List(ctx, bus.State, filter, func(e bus.Entry) error {
+			err = b.KV.List(ctx, kv.State, filter, func(e kv.Entry) error {
 				return document(rescued(rescuedMessage{Seq: e.Rev, At: e.At, Key: e.Key}, e.Value))
 			})
 		}

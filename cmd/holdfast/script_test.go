@@ -166,13 +166,13 @@ func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 		ttl, err = time.ParseDuration(args[1])
 		ts.Check(err)
 	}
-	n, err := b.Ticket(ctx, args[0])
+	n, err := b.Leases.Ticket(ctx, args[0])
 	ts.Check(err)
 	inc := fmt.Sprint(n)
 	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady,
 		TTLMS: ttl.Milliseconds()})
 	ts.Check(err)
-	_, err = b.AcquireLease(ctx, events.HarnessLeaseKey(args[0], inc), value, ttl)
+	_, err = b.Leases.Acquire(ctx, events.HarnessLeaseKey(args[0], inc), value, ttl)
 	ts.Check(err)
 	ts.Setenv("INC", inc)
 }
@@ -201,13 +201,13 @@ func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
 				Subject: subject(ts, kind, data, session),
 				Session: session, Epoch: epoch, Time: time.Now(), Data: json.RawMessage(data)})
 		}
-		commits, err := b.Read(ctx, r, 0)
+		commits, err := b.Log.Read(ctx, r, 0)
 		ts.Check(err)
 		after := uint64(0)
 		if len(commits) > 0 {
 			after = commits[len(commits)-1].Seq
 		}
-		seq, err := b.Append(ctx, r, events.Writer(writer), after, evs)
+		seq, err := b.Log.Append(ctx, r, events.Writer(writer), after, evs)
 		ts.Check(err)
 		ts.Setenv("SEQ", fmt.Sprint(seq))
 	}

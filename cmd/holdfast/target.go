@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
@@ -46,7 +47,7 @@ type target struct {
 	probe     string                  // a verb that answers at once, to check that the service answers
 	check     func(s *settings) error // reports wrong options
 	make      func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error)
-	consumers func(b *bus.Bus, s *settings) []bus.Source
+	consumers func(b *bus.Bus, s *settings) []consumer.Source
 }
 
 // targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
@@ -59,7 +60,9 @@ var targets = []target{
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return ledger.New(b, ledgerConfig(s), log)
 		},
-		consumers: func(_ *bus.Bus, s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
+		consumers: func(_ *bus.Bus, s *settings) []consumer.Source {
+			return []consumer.Source{ledger.Source(ledgerConfig(s))}
+		},
 	},
 	{
 		name: reconciler.Name, short: "Run the reconciler: it recovers sessions of dead owners, and expires prompts " +
@@ -69,7 +72,7 @@ var targets = []target{
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return reconciler.New(b, reconcilerConfig(s), log)
 		},
-		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return reconciler.Sources(b) },
+		consumers: func(b *bus.Bus, _ *settings) []consumer.Source { return reconciler.Sources(b) },
 	},
 	{
 		name: compaction.Name, short: "Run compaction: it accepts messages, hands them out in order, and requests " +
@@ -79,7 +82,7 @@ var targets = []target{
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return compaction.New(b, compactionConfig(s), log)
 		},
-		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return compaction.Sources(b) },
+		consumers: func(b *bus.Bus, _ *settings) []consumer.Source { return compaction.Sources(b) },
 	},
 	{
 		name: retry.Name, short: "Run the retry service: it retries failed turns, and fails turns that have stalled",
@@ -88,7 +91,7 @@ var targets = []target{
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return retry.New(b, retryConfig(s), log)
 		},
-		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return retry.Sources(b) },
+		consumers: func(b *bus.Bus, _ *settings) []consumer.Source { return retry.Sources(b) },
 	},
 }
 
@@ -200,7 +203,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) e
 		return stopped(ctx, err)
 	}
 	defer b.Close()
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		return stopped(ctx, err)
 	}
 	s, err := t.make(b, &p.app.settings, p.log)
@@ -211,7 +214,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) e
 	for _, src := range t.consumers(b, &p.app.settings) {
 		part.Consumers = append(part.Consumers,
 			health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) {
-				return b.Lag(ctx, src)
+				return b.Consumers.Lag(ctx, src)
 			}})
 	}
 	if c, ok := s.(interface{ Counts() map[string]uint64 }); ok {
@@ -293,7 +296,7 @@ func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.T
 func answers(ctx context.Context, b *bus.Bus, t *target) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeoutMS*time.Millisecond)
 	defer cancel()
-	err := b.Request(ctx, t.name, t.probe, struct{}{}, nil)
+	err := b.Services.Request(ctx, t.name, t.probe, struct{}{}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	return err == nil || refused && refusal.Code != http.StatusServiceUnavailable
 }

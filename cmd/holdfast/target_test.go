@@ -16,6 +16,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -34,8 +36,8 @@ func (s *slowService) Run(ctx context.Context) error {
 	if s.fail != nil {
 		return s.fail
 	}
-	return s.bus.Serve(ctx, "slow", version, "a service of a test",
-		[]bus.Endpoint{{Verb: "probe", Handle: func(context.Context, []byte) ([]byte, error) {
+	return s.bus.Services.Serve(ctx, "slow", version, "a service of a test",
+		[]rpc.Endpoint{{Verb: "probe", Handle: func(context.Context, []byte) ([]byte, error) {
 			if s.asked.Add(1) <= refusalsFirst {
 				return nil, events.Unavailable("not yet")
 			}
@@ -57,7 +59,7 @@ func runTarget(t *testing.T, s *slowService) (readyFile string, stop func() erro
 		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 			return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
 		}}
-	slow := target{name: "slow", probe: "probe", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
+	slow := target{name: "slow", probe: "probe", consumers: func(*bus.Bus, *settings) []consumer.Source { return nil },
 		make: func(b *bus.Bus, _ *settings, _ zerolog.Logger) (service, error) { s.bus = b; return s, nil }}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -137,7 +139,7 @@ func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 			return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
 		}}
-	bad := target{name: "bad", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
+	bad := target{name: "bad", consumers: func(*bus.Bus, *settings) []consumer.Source { return nil },
 		make: func(*bus.Bus, *settings, zerolog.Logger) (service, error) { return &slowService{fail: boom}, nil }}
 	if err := p.run(t.Context(), []target{bad}); !errors.Is(err, boom) {
 		t.Errorf("%v, want %v", err, boom)

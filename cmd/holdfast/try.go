@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -193,7 +194,7 @@ func (t *tour) yours(ctx context.Context) (err error) {
 func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	err := b.Watch(limited, bus.State, []string{events.BlockerKeys(r.Harness, "")}, func(u bus.Update) error {
+	err := b.KV.Watch(limited, kv.State, []string{events.BlockerKeys(r.Harness, "")}, func(u kv.Update) error {
 		if u.Ready || u.Deleted {
 			return nil
 		}

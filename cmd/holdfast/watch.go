@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -77,7 +78,7 @@ func newBoard() *board {
 }
 
 // take stores one entry and returns the replaced document and the new one; both nil for another entry.
-func (x *board) apply(u bus.Update) (before, after *session.State) {
+func (x *board) apply(u kv.Update) (before, after *session.State) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	isSession := strings.HasPrefix(u.Key, "session.")
@@ -178,7 +179,7 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	x := newBoard()
-	err := b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+	err := b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
 		x.apply(u)
 		if u.Ready {
 			return errEnough
@@ -202,7 +203,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 	changed := make(chan struct{}, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+		ended <- b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
 			x.apply(u)
 			select {
 			case changed <- struct{}{}:
@@ -246,7 +247,7 @@ func (a *app) headline(b *bus.Bus) string {
 // watchLines prints a line for each change: first the present entries, then each change.
 func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
 	x := newBoard()
-	return b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+	return b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
 		before, after := x.apply(u)
 		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
 			return nil
@@ -300,7 +301,7 @@ func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condit
 	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	missing := "there is no such session"
-	err := b.Watch(limited, bus.State, []string{events.SessionKeys("")}, func(u bus.Update) error {
+	err := b.KV.Watch(limited, kv.State, []string{events.SessionKeys("")}, func(u kv.Update) error {
 		r, err := events.ParseSessionKey(u.Key)
 		if u.Ready || u.Deleted || err != nil || r.String() != name && r.Session != name {
 			return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -55,7 +55,7 @@ func TestLiveTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rev, err = b.Store(t.Context(), bus.State, events.SessionKey(s.Ref()), doc, rev)
+		rev, err = b.KV.Store(t.Context(), kv.State, events.SessionKey(s.Ref()), doc, rev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 // A board counts entries that it cannot read, and removes deleted ones.
 func TestBoard(t *testing.T) {
 	x, f := newBoard(), &sessionFilter{}
-	put := func(key, value string) { x.apply(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
+	put := func(key, value string) { x.apply(kv.Update{Entry: kv.Entry{Key: key, Value: []byte(value)}}) }
 	put("session.a.s1", `{"v":1,"harness":"a","session":"s1","phase":"running"}`)
 	put("session.a.s2", `{"v":99,"harness":"a","session":"s2"}`)
 	put("blocker.a.s1.s1.p1",
@@ -119,8 +119,8 @@ func TestBoard(t *testing.T) {
 		strings.Contains(text, "p1") {
 		t.Errorf("of harness b:\n%s", text)
 	}
-	x.apply(bus.Update{Entry: bus.Entry{Key: "session.a.s1", Deleted: true}})
-	x.apply(bus.Update{Entry: bus.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
+	x.apply(kv.Update{Entry: kv.Entry{Key: "session.a.s1", Deleted: true}})
+	x.apply(kv.Update{Entry: kv.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
 	if text := x.text(f, time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
 		t.Errorf("after both are gone:\n%s", text)
 	}
@@ -129,7 +129,7 @@ func TestBoard(t *testing.T) {
 // A table that does not fit the terminal is cut at the least urgent sessions, with a note.
 func TestBoardFitsTheTerminal(t *testing.T) {
 	x := newBoard()
-	put := func(key, value string) { x.apply(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
+	put := func(key, value string) { x.apply(kv.Update{Entry: kv.Entry{Key: key, Value: []byte(value)}}) }
 	for i := range 200 {
 		put(fmt.Sprintf("session.a.s%03d", i), fmt.Sprintf(`{"v":1,"harness":"a","session":"s%03d","phase":"idle"}`, i))
 	}

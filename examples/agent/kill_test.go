@@ -109,7 +109,7 @@ func (w *world) permit(ok func(*session.State) bool) *session.State {
 	return w.until("the end, permitting all", func(st *session.State) bool {
 		for _, p := range st.PendingPrompts() {
 			// A permission that has expired meanwhile is refused.
-			err := w.bus.Request(w.ctx, "ledger", "answer",
+			err := w.bus.Services.Request(w.ctx, "ledger", "answer",
 				map[string]any{"harness": me, "session": demo, "prompt": p, "by": "ada",
 					"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}, nil)
 			if err != nil {
@@ -123,7 +123,7 @@ func (w *world) permit(ok func(*session.State) bool) *session.State {
 // log returns all commits of the session.
 func (w *world) log() (all []events.Event) {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
+	cs, err := w.bus.Log.Read(w.ctx, w.ref(), 0)
 	w.ok(err)
 	for _, c := range cs {
 		all = append(all, c.Events...)

@@ -48,7 +48,7 @@ authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`
 		t.Fatal(err)
 	}
 	defer observer.Close()
-	if err := observer.Ensure(t.Context()); err != nil {
+	if err := observer.Layout.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	trust := " --nats " + url + " --tls-ca " + ca + " --tls-cert " + cert + " --tls-key " + key
@@ -96,7 +96,7 @@ func opens(t *testing.T, observer *bus.Bus, session string, args []string) bool 
 			return false
 		case <-tick.C:
 		}
-		commits, err := observer.Read(ctx, events.Ref{Harness: me, Session: session}, 0)
+		commits, err := observer.Log.Read(ctx, events.Ref{Harness: me, Session: session}, 0)
 		if err == nil && len(commits) > 0 {
 			cancel()
 			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {

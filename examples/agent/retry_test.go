@@ -15,7 +15,7 @@ import (
 // scheduled returns the retries in the log.
 func (w *world) scheduled() (all []events.RetryScheduled) {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
+	cs, err := w.bus.Log.Read(w.ctx, w.ref(), 0)
 	w.ok(err)
 	for _, c := range cs {
 		for _, e := range c.Events {

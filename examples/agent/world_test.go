@@ -139,7 +139,7 @@ func (w *world) state() *session.State {
 	if w.folded == nil {
 		w.folded = session.New(w.ref())
 	}
-	cs, err := w.bus.Read(w.ctx, w.ref(), w.folded.Seq+1)
+	cs, err := w.bus.Log.Read(w.ctx, w.ref(), w.folded.Seq+1)
 	w.ok(err)
 	for i := range cs {
 		w.folded.Fold(&cs[i])
@@ -169,7 +169,7 @@ func (w *world) until(what string, ok func(*session.State) bool) *session.State 
 // facts returns the kinds in the log, in order.
 func (w *world) facts() (kinds []string) {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
+	cs, err := w.bus.Log.Read(w.ctx, w.ref(), 0)
 	w.ok(err)
 	for _, c := range cs {
 		for _, e := range c.Events {
@@ -183,7 +183,7 @@ func (w *world) facts() (kinds []string) {
 func (w *world) request(service, verb string, body map[string]any) {
 	w.t.Helper()
 	body["harness"], body["session"] = me, demo
-	w.ok(w.bus.Request(w.ctx, service, verb, body, nil))
+	w.ok(w.bus.Services.Request(w.ctx, service, verb, body, nil))
 }
 
 // conversation returns the agent's entries on disk.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -112,11 +114,11 @@ func TestCloseTwice(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	for name, call := range map[string]func() error{
 		"append": func() error {
-			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("a"))
+			_, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("a"))
 			return err
 		},
-		"read": func() error { _, err := b.Read(ctx, bustest.Session, 0); return err },
-		"park": func() error { return b.Park(ctx, bus.Parked{Why: "x", Ref: bustest.Session}) },
+		"read": func() error { _, err := b.Log.Read(ctx, bustest.Session, 0); return err },
+		"park": func() error { return b.Parking.Park(ctx, park.Parked{Why: "x", Ref: bustest.Session}) },
 	} {
 		if err := call(); !errors.Is(err, bus.ErrUnreachable) || ctx.Err() != nil {
 			t.Errorf("%s after Close: %v, want ErrUnreachable at once", name, err)
@@ -133,8 +135,12 @@ func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
 	s := natstest.Start(t, natstest.Settings(t, `
 		accounts { A { jetstream: enabled, users: [
 			{user: a, password: a},
-			{user: h, password: h, permissions: {publish: ["hf.log.h.*.harness", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
-			{user: c, password: c, permissions: {publish: ["$JS.API.CONSUMER.CREATE.HF_LOG.*.hf.log.h.>", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
+			{user: h, password: h, permissions: {
+				publish: ["hf.log.h.*.harness", "$JS.API.STREAM.MSG.GET.HF_LOG"],
+				subscribe: ["_INBOX.>"]}},
+			{user: c, password: c, permissions: {
+				publish: ["$JS.API.CONSUMER.CREATE.HF_LOG.*.hf.log.h.>", "$JS.API.STREAM.MSG.GET.HF_LOG"],
+				subscribe: ["_INBOX.>"]}},
 			{user: m, password: m, permissions: {publish: ["hf.>", "$JS.>"], subscribe: ["elsewhere"]}}] } }`))
 	natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
 	h, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: bustest.As(s, "h")})
@@ -177,31 +183,36 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 	other := events.Ref{Harness: "other", Session: "s"}
 	for name, call := range map[string]func(context.Context) error{
 		"append to another's session": func(ctx context.Context) error {
-			_, err := h.Append(ctx, other, events.WriterHarness, 0, []events.Event{bustest.Fact("a", other)})
+			_, err := h.Log.Append(ctx, other, events.WriterHarness, 0, []events.Event{bustest.Fact("a", other)})
 			return err
 		},
 		"append as a service": func(ctx context.Context) error {
-			_, err := h.Append(ctx, bustest.Session, events.WriterLedger, 0, bustest.Facts("b"))
+			_, err := h.Log.Append(ctx, bustest.Session, events.WriterLedger, 0, bustest.Facts("b"))
 			return err
 		},
 		"write a document": func(ctx context.Context) error {
-			_, err := h.Store(ctx, bus.State, bustest.Key, []byte("x"), 0)
+			_, err := h.KV.Store(ctx, kv.State, bustest.Key, []byte("x"), 0)
 			return err
 		},
-		"set up":  h.Ensure,
-		"consume": func(ctx context.Context) error { return h.Consume(ctx, bustest.LedgerSource, bustest.Discard{}) },
+		"set up": h.Layout.Ensure,
+		"consume": func(ctx context.Context) error {
+			return h.Consumers.Consume(ctx, bustest.LedgerSource, bustest.Discard{})
+		},
 		"watch": func(ctx context.Context) error {
-			return h.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil })
+			return h.KV.Watch(ctx, kv.State, nil, func(kv.Update) error { return nil })
 		},
 		"follow": func(ctx context.Context) error {
-			return h.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {})
+			return h.Log.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {})
 		},
-		"ask a service": func(ctx context.Context) error { return h.Request(ctx, "ledger", "get", struct{}{}, nil) },
+		"ask a service": func(ctx context.Context) error {
+			return h.Services.Request(ctx, "ledger", "get", struct{}{},
+				nil)
+		},
 		"answers that cannot arrive": func(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			_, err := mute.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("b"))
+			_, err := mute.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("b"))
 			return err
 		},
 	} {
@@ -223,7 +234,7 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
 	s := natstest.Start(t)
 	lazy := natstest.Bus(t, s)
-	if _, err := lazy.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || lazy.Together() {
+	if _, err := lazy.Log.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || lazy.Together() {
 		t.Errorf("a broker that does not sync: together %v, %v", lazy.Together(), err)
 	}
 	up, err := bus.Open(bustest.Background(t), bus.Config{URL: s.URL(), Synced: true})
@@ -231,11 +242,11 @@ func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Abort)
-	if err := up.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
+	if err := up.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	other := bustest.BusAt(t, s.URL())
-	if _, err := other.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || !other.Together() {
+	if _, err := other.Log.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || !other.Together() {
 		t.Errorf("from elsewhere: together %v, %v", other.Together(), err)
 	}
 }

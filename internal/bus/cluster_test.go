@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -28,7 +29,7 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	l := bustest.NewLedgers(t)
 	l.Run(a, "a", bustest.LedgerSource, nil)
 	l.Run(b, "b", bustest.LedgerSource, nil)
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "ready")
 	lease := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
 	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
@@ -40,11 +41,11 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	final := map[string]string{}
 	for i := range 2 * keys {
 		key, value := fmt.Sprintf("harness.h.%d", i%keys+10), fmt.Sprint(i)
-		e, err := b.Load(bustest.Background(t), bus.Leases, key)
+		e, err := b.KV.Load(bustest.Background(t), kv.Leases, key)
 		if err == nil {
-			bustest.Store(t, b, bus.Leases, key, value, e.Rev)
+			bustest.Store(t, b, kv.Leases, key, value, e.Rev)
 		} else {
-			bustest.Store(t, b, bus.Leases, key, value, 0)
+			bustest.Store(t, b, kv.Leases, key, value, 0)
 		}
 		final[key] = value
 	}
@@ -75,7 +76,7 @@ func TestAClientLeavesAnIsolatedNode(t *testing.T) {
 	natstest.Until(t, "the client to connect again", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := b.Load(ctx, bus.Leases, "harness.h.1") // nothing is answered without a quorum
+		_, err := b.KV.Load(ctx, kv.Leases, "harness.h.1") // nothing is answered without a quorum
 		return err != nil && b.Reconnects() > 0
 	})
 	var err error
@@ -113,7 +114,8 @@ func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
 	guard := first + 5
 	result := make(chan error, 1)
 	go func() {
-		_, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, guard, bustest.Facts("late"))
+		_, err := b.Log.Append(bustest.Background(t), bustest.Session, events.WriterHarness, guard,
+			bustest.Facts("late"))
 		result <- err
 	}()
 	select {
@@ -132,12 +134,12 @@ func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
 	}
 	lost := bustest.MustAppend(t, b, other, last, "at the place of a lost commit")
 	began := time.Now()
-	_, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost,
+	_, err := b.Log.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost,
 		bustest.Facts("after a loss"))
 	if took := time.Since(began); !errors.Is(err, bus.ErrLogBehind) || took > 8*time.Second {
 		t.Errorf("an append after a commit that was lost: %v after %s", err, took)
 	}
-	if _, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost+1000,
+	if _, err := b.Log.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost+1000,
 		bustest.Facts("at the end")); !errors.Is(err,
 		bus.ErrLogBehind) {
 		t.Errorf("an append to a log that lost its end: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -27,7 +28,7 @@ func TestAckLostOnTheWay(t *testing.T) {
 	}{
 		"append": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
+				return b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
 					bustest.Facts("a"))
 			},
 			func() (uint64, bool) {
@@ -37,20 +38,21 @@ func TestAckLostOnTheWay(t *testing.T) {
 		},
 		"store": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Store(bustest.Within(t, bustest.Patience), bus.State, bustest.Key, []byte("one"), 0)
+				return b.KV.Store(bustest.Within(t, bustest.Patience), kv.State, bustest.Key, []byte("one"), 0)
 			},
 			func() (uint64, bool) {
-				e, err := witness.Load(bustest.Within(t, bustest.Patience), bus.State, bustest.Key)
+				e, err := witness.KV.Load(bustest.Within(t, bustest.Patience), kv.State, bustest.Key)
 				return e.Rev, err == nil
 			},
 		},
 		"lease": {
 			func(b *bus.Bus) (uint64, error) {
-				_, err := b.AcquireLease(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"), time.Minute)
+				_, err := b.Leases.Acquire(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"),
+					time.Minute)
 				return 0, err
 			},
 			func() (uint64, bool) {
-				_, err := witness.Load(bustest.Within(t, bustest.Patience), bus.Leases, "harness.h.1")
+				_, err := witness.KV.Load(bustest.Within(t, bustest.Patience), kv.Leases, "harness.h.1")
 				return 0, err == nil
 			},
 		},
@@ -86,7 +88,7 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	b := bustest.BusAt(t, p.Addr)
 	natstest.Bus(t, s) // sets the cell up
 	p.Hold(true, false)
-	pending := b.AppendAsync(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
+	pending := b.Log.AppendAsync(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
 		bustest.Facts("a"))
 	p.Cut()
 	p.Hold(false, false)
@@ -101,7 +103,7 @@ func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 	b := natstest.Bus(t, s)
 	s.Shutdown()
 	natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
-	if _, err := b.Append(bustest.Within(t, 100*time.Millisecond), bustest.Session, events.WriterHarness, 0,
+	if _, err := b.Log.Append(bustest.Within(t, 100*time.Millisecond), bustest.Session, events.WriterHarness, 0,
 		bustest.Facts("x")); !errors.Is(err, bus.ErrUnreachable) {
 		t.Fatalf("append without a broker: %v, want ErrUnreachable", err)
 	}
@@ -119,7 +121,7 @@ func TestWaitGivesUpWithItsContext(t *testing.T) {
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
 	p.Hold(false, true)
-	_, err := b.Append(bustest.Within(t, 300*time.Millisecond), bustest.Session, events.WriterHarness, 0,
+	_, err := b.Log.Append(bustest.Within(t, 300*time.Millisecond), bustest.Session, events.WriterHarness, 0,
 		bustest.Facts("a"))
 	if !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("append without an answer: %v, want ErrUnreachable", err)
@@ -155,7 +157,7 @@ func readYourWrites(t *testing.T, buses []*bus.Bus) {
 		if cs := bustest.MustRead(t, buses[(i+1)%3], r, 0); len(cs) != i+1 {
 			t.Fatalf("%d commits read, %d acknowledged", len(cs), i+1)
 		}
-		if e, err := buses[(i+2)%3].Commit(bustest.Within(t, bustest.Patience), after); err != nil ||
+		if e, err := buses[(i+2)%3].Log.Commit(bustest.Within(t, bustest.Patience), after); err != nil ||
 			e.Events[0].ID != fmt.Sprint(i) {
 			t.Fatalf("commit %d = %+v, %v", after, e, err)
 		}
@@ -166,8 +168,8 @@ func listYourWrites(t *testing.T, buses []*bus.Bus) {
 	for i := range 40 {
 		bustest.MustStore(t, buses[i%3], fmt.Sprintf("session.list.%d", i), "x", 0)
 		n := 0
-		err := buses[(i+1)%3].List(bustest.Within(t, bustest.Patience), bus.State, events.SessionKeys("list"),
-			func(bus.Entry) error {
+		err := buses[(i+1)%3].KV.List(bustest.Within(t, bustest.Patience), kv.State, events.SessionKeys("list"),
+			func(kv.Entry) error {
 				n++
 				return nil
 			})
@@ -208,7 +210,7 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 					return
 				default:
 				}
-				seq, err := buses[w%3].Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, after,
+				seq, err := buses[w%3].Log.Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, after,
 					[]events.Event{bustest.Fact(fmt.Sprint(i), r)})
 				if err != nil {
 					t.Errorf("writer %d, commit %d after %d: %v", w, i, after, err)

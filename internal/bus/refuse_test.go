@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -53,59 +55,62 @@ func TestEachAnswerMayBeAnError(t *testing.T) {
 	for i := range 40 {
 		seq = bustest.MustAppend(t, witness, bustest.Session, seq, fmt.Sprint("e", i))
 	}
-	if _, err := witness.Store(ctx, bus.State, bustest.Key, []byte("x"), 0); err != nil {
+	if _, err := witness.KV.Store(ctx, kv.State, bustest.Key, []byte("x"), 0); err != nil {
 		t.Fatal(err)
 	}
-	name, err := witness.PutObject(ctx, bustest.Session, []byte("x"))
+	name, err := witness.Objects.Put(ctx, bustest.Session, []byte("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	source := bus.Source{Stream: bus.LogStream, Durable: "none"}
+	source := consumer.Source{Stream: consumer.LogStream, Durable: "none"}
 	for what, do := range map[string]func(context.Context) error{
-		"read":    func(ctx context.Context) error { _, err := b.Read(ctx, bustest.Session, 0); return err },
-		"read on": func(ctx context.Context) error { _, err := b.Read(ctx, bustest.Session, seq-2); return err },
-		"commit":  func(ctx context.Context) error { _, err := b.Commit(ctx, 1); return err },
-		"scan":    func(ctx context.Context) error { return b.Scan(ctx, 0, func(events.Commit) error { return nil }) },
-		"last":    func(ctx context.Context) error { _, err := b.LastSeq(ctx); return err },
-		"head":    func(ctx context.Context) error { _, err := b.Head(ctx, bustest.Session); return err },
-		"heads":   func(ctx context.Context) error { _, err := b.Heads(ctx, ""); return err },
-		"load":    func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, bustest.Key); return err },
-		"list": func(ctx context.Context) error {
-			return b.List(ctx, bus.State, ">", func(bus.Entry) error { return nil })
+		"read":    func(ctx context.Context) error { _, err := b.Log.Read(ctx, bustest.Session, 0); return err },
+		"read on": func(ctx context.Context) error { _, err := b.Log.Read(ctx, bustest.Session, seq-2); return err },
+		"commit":  func(ctx context.Context) error { _, err := b.Log.Commit(ctx, 1); return err },
+		"scan": func(ctx context.Context) error {
+			return b.Log.Scan(ctx, 0,
+				func(events.Commit) error { return nil })
 		},
-		"lag":        func(ctx context.Context) error { _, _, err := b.Lag(ctx, source); return err },
-		"usage":      func(ctx context.Context) error { _, _, err := b.LogUsage(ctx); return err },
-		"inspect":    func(ctx context.Context) error { _, err := b.Inspect(ctx); return err },
-		"strangers":  func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
-		"has object": func(ctx context.Context) error { return b.HasObject(ctx, name) },
-		"object":     func(ctx context.Context) error { _, err := b.Object(ctx, name); return err },
+		"last":  func(ctx context.Context) error { _, err := b.Log.LastSeq(ctx); return err },
+		"head":  func(ctx context.Context) error { _, err := b.Log.Head(ctx, bustest.Session); return err },
+		"heads": func(ctx context.Context) error { _, err := b.Log.Heads(ctx, ""); return err },
+		"load":  func(ctx context.Context) error { _, err := b.KV.Load(ctx, kv.State, bustest.Key); return err },
+		"list": func(ctx context.Context) error {
+			return b.KV.List(ctx, kv.State, ">", func(kv.Entry) error { return nil })
+		},
+		"lag":        func(ctx context.Context) error { _, _, err := b.Consumers.Lag(ctx, source); return err },
+		"usage":      func(ctx context.Context) error { _, _, err := b.Log.Usage(ctx); return err },
+		"inspect":    func(ctx context.Context) error { _, err := b.Layout.Inspect(ctx); return err },
+		"strangers":  func(ctx context.Context) error { _, err := b.Consumers.Strangers(ctx, nil); return err },
+		"has object": func(ctx context.Context) error { return b.Objects.Has(ctx, name) },
+		"object":     func(ctx context.Context) error { _, err := b.Objects.Get(ctx, name); return err },
 		"objects":    func(ctx context.Context) error { return b.Objects.Each(ctx, func(string) error { return nil }) },
 		"put object": func(ctx context.Context) error {
 			_,
-				err := b.PutObject(ctx, bustest.Session, []byte("x"))
+				err := b.Objects.Put(ctx, bustest.Session, []byte("x"))
 			return err
 		},
 		"another one": func(ctx context.Context) error {
-			_, err := b.PutObject(ctx, bustest.Session, []byte(b.NewID()))
+			_, err := b.Objects.Put(ctx, bustest.Session, []byte(b.NewID()))
 			return err
 		},
 		"delete one": func(ctx context.Context) error {
-			name, err := witness.PutObject(ctx, bustest.Session, []byte(b.NewID()))
+			name, err := witness.Objects.Put(ctx, bustest.Session, []byte(b.NewID()))
 			if err != nil {
 				t.Error(err)
 			}
-			return b.DeleteObject(ctx, name)
+			return b.Objects.Delete(ctx, name)
 		},
-		"purge":  func(ctx context.Context) error { return b.PurgeSession(ctx, bustest.Session, seq-30) },
-		"ensure": b.Ensure,
-		"raise":  func(ctx context.Context) error { _, err := b.RaiseLogLimit(ctx); return err },
+		"purge":  func(ctx context.Context) error { return b.Log.PurgeSession(ctx, bustest.Session, seq-30) },
+		"ensure": b.Layout.Ensure,
+		"raise":  func(ctx context.Context) error { _, err := b.Log.RaiseLimit(ctx); return err },
 		"since": func(ctx context.Context) error {
-			return b.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
+			return b.Log.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
 		},
 		"a lost race": func(ctx context.Context) error {
-			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 1, bustest.Facts("late"))
+			_, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 1, bustest.Facts("late"))
 			return err
 		},
 	} {

@@ -43,7 +43,7 @@ func newActivity(b *bus.Bus, now time.Time) *Activity {
 
 // Listen subscribes to pings until ctx ends. It returns when the broker has the subscription. An error is permanent.
 func (h *Activity) Listen(ctx context.Context) error {
-	err := h.bus.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
+	err := h.bus.Hints.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
 	h.all(time.Now())
 	if ctx.Err() != nil {
 		return nil

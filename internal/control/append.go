@@ -21,7 +21,7 @@ const (
 // session after the last commit that was written. On [bus.ErrLostRace] that is the session before the other writer's
 // commit.
 func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact) (*session.State, error) {
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock.Now(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -45,7 +45,7 @@ func (l *Loop) append(
 		return s, nil, err
 	}
 	if n == len(evs) && d.After != nil && d.After != s {
-		seq, err := l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, evs)
+		seq, err := l.bus.Log.Append(ctx, r, l.cfg.Writer, s.Seq, evs)
 		if err != nil {
 			return s, nil, err
 		}
@@ -61,7 +61,7 @@ func (l *Loop) append(
 		}
 		part := evs[done : done+n]
 		var seq uint64
-		if seq, err = l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, part); err != nil {
+		if seq, err = l.bus.Log.Append(ctx, r, l.cfg.Writer, s.Seq, part); err != nil {
 			break
 		}
 		s.Fold(
@@ -104,7 +104,7 @@ func (l *Loop) recordCommit(r events.Ref, seq uint64, facts []events.Fact, rest 
 	}
 	l.own[r] = own{seq, rest}
 	l.mu.Unlock()
-	l.bus.Nudge(r, seq)
+	l.bus.Hints.Nudge(r, seq)
 	if line := l.cfg.Log.Info(); line.Enabled() {
 		line.Str("session", r.String()).Uint64("seq", seq).Str("entity", string(facts[0].Kind())).Msg("decided")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -22,7 +23,7 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 	kept := -1
 	for {
 		c, err := b.Clock.Read(ctx)
-		if n := b.StepsNoticed(); err == nil && n != kept {
+		if n := b.Clock.StepsNoticed(); err == nil && n != kept {
 			switch err := keepSteps(ctx, b, c.Steps); {
 			case err == nil:
 				kept = n
@@ -54,13 +55,13 @@ func LearnSteps(ctx context.Context, b *bus.Bus) error {
 	case err != nil:
 		return err
 	}
-	b.LearnSteps(steps)
+	b.Clock.LearnSteps(steps)
 	return nil
 }
 
 // LoadSteps returns the steps of the broker's clock that the services have stored, and the revision of their entry.
 func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
-	e, err := b.Load(ctx, bus.Leases, events.ClockKey())
+	e, err := b.KV.Load(ctx, kv.Leases, events.ClockKey())
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return nil, 0, nil
@@ -81,7 +82,7 @@ func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 		if err != nil {
 			return err
 		}
-		b.LearnSteps(kept)
+		b.Clock.LearnSteps(kept)
 		all := kept.Merge(mine)
 		if len(all) == len(kept) {
 			return nil
@@ -90,7 +91,7 @@ func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 		if err != nil {
 			return fmt.Errorf("control: steps of the broker's clock: %w", err)
 		}
-		if _, err = b.Store(ctx, bus.Leases, events.ClockKey(), value, rev); !errors.Is(err, bus.ErrLostRace) {
+		if _, err = b.KV.Store(ctx, kv.Leases, events.ClockKey(), value, rev); !errors.Is(err, bus.ErrLostRace) {
 			return err
 		}
 	}

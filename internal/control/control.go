@@ -39,6 +39,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -140,7 +141,7 @@ type counts struct {
 	checks, decisions, facts, lostRaces, errors, walks, walkMS atomic.Uint64
 }
 
-// New returns a loop. It fails on an invalid Config. Call [bus.Bus.Ensure] before it.
+// New returns a loop. It fails on an invalid Config. Call [layout.Layout.Ensure] before it.
 func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	if cfg.Walk == 0 {
 		cfg.Walk = walkDefault
@@ -169,14 +170,14 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 }
 
 // Documents returns the consumer from which a service's loop reads the newest documents.
-func Documents(service string) bus.Source {
-	return bus.Source{Stream: bus.StateDocs, Durable: service, BatchMax: batchMax}
+func Documents(service string) consumer.Source {
+	return consumer.Source{Stream: consumer.StateDocs, Durable: service, BatchMax: batchMax}
 }
 
 // Alarms returns the consumer of a service's fired timers.
-func Alarms(b *bus.Bus, service string) bus.Source {
-	return bus.Source{
-		Stream:   bus.Due,
+func Alarms(b *bus.Bus, service string) consumer.Source {
+	return consumer.Source{
+		Stream:   consumer.Due,
 		Durable:  service + dueDurableAfter,
 		Filter:   []string{b.Cell().DueFilter(service)},
 		BatchMax: batchMax,
@@ -191,9 +192,11 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	return Together(ctx,
 		func(ctx context.Context) error { return FollowClock(ctx, l.bus, l.cfg.Log) },
-		func(ctx context.Context) error { return l.bus.Consume(ctx, Documents(l.cfg.Service), documents{l}) },
 		func(ctx context.Context) error {
-			return l.bus.Consume(ctx, Alarms(l.bus, l.cfg.Service), alarms{l})
+			return l.bus.Consumers.Consume(ctx, Documents(l.cfg.Service), documents{l})
+		},
+		func(ctx context.Context) error {
+			return l.bus.Consumers.Consume(ctx, Alarms(l.bus, l.cfg.Service), alarms{l})
 		},
 		l.walkForEver,
 		l.runQueue,
@@ -210,7 +213,7 @@ func (l *Loop) Counts() map[string]uint64 {
 		"errors":      l.count.errors.Load(),
 		"walks":       l.count.walks.Load(),
 		"walk_ms":     l.count.walkMS.Load(),
-		"clock_steps": uint64(l.bus.StepsNoticed()),
+		"clock_steps": uint64(l.bus.Clock.StepsNoticed()),
 	}
 }
 
@@ -268,7 +271,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 // Source returns a function that reads commits from the log.
 func (l *Loop) Source(ctx context.Context) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
-		c, err := l.bus.Commit(ctx, seq)
+		c, err := l.bus.Log.Commit(ctx, seq)
 		return &c, err
 	}
 }
@@ -276,7 +279,7 @@ func (l *Loop) Source(ctx context.Context) session.Source {
 // CatchUp returns the session with the commits that the log's leader has after s. s is not changed.
 func (l *Loop) CatchUp(ctx context.Context, s *session.State) (*session.State, error) {
 	after := s
-	err := l.bus.Each(ctx, s.Ref(), s.Seq+1, func(c events.Commit) error {
+	err := l.bus.Log.Each(ctx, s.Ref(), s.Seq+1, func(c events.Commit) error {
 		if after == s {
 			after = s.Clone()
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -38,7 +39,7 @@ func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
 	for _, f := range facts {
 		evs = append(evs, events.New(w.b.NewID(), events.HarnessSource("h", "17"), s.Ref(), 1, time.Now(), f))
 	}
-	seq, err := w.b.Append(w.ctx, s.Ref(), events.WriterHarness, s.Seq, evs)
+	seq, err := w.b.Log.Append(w.ctx, s.Ref(), events.WriterHarness, s.Seq, evs)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -70,10 +71,10 @@ func (w *world) store(s *session.State) {
 func (w *world) put(name string, doc []byte) {
 	w.t.Helper()
 	var rev uint64
-	if e, err := w.b.Load(w.ctx, bus.State, events.SessionKey(ref(name))); err == nil {
+	if e, err := w.b.KV.Load(w.ctx, kv.State, events.SessionKey(ref(name))); err == nil {
 		rev = e.Rev
 	}
-	if _, err := w.b.Store(w.ctx, bus.State, events.SessionKey(ref(name)), doc, rev); err != nil {
+	if _, err := w.b.KV.Store(w.ctx, kv.State, events.SessionKey(ref(name)), doc, rev); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -190,7 +191,7 @@ func TestFailing(t *testing.T) {
 		natstest.Until(t, "the good one", func() bool { return w.state("good").Turn == nil })
 		natstest.Until(t, "two suspects", func() bool { return len(l.Suspects()) == 2 })
 		natstest.Until(t, "all to be left", func() bool {
-			n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
+			n, _, err := w.b.Consumers.Lag(w.ctx, Documents("reconciler"))
 			return err == nil && n == 0
 		})
 		if n := attempts.Load(); n != attemptsMax {
@@ -258,7 +259,10 @@ func TestLook(t *testing.T) {
 				natstest.Until(
 					t,
 					"the acknowledgement",
-					func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 },
+					func() bool {
+						n, _, err := w.b.Consumers.Lag(w.ctx, Documents("reconciler"))
+						return err == nil && n == 0
+					},
 				)
 				stop()
 				w.run(Config{Decide: decide, WalkBy: noWalk})
@@ -467,7 +471,7 @@ func TestSplit(t *testing.T) {
 			if got.Commits-1 < c.commits || got.Commits-1 > c.commits+1 || got.Seq != after.Seq || got.Parked > 0 {
 				t.Errorf("%d commits, not %d; seq %d, not %d", got.Commits-1, c.commits, after.Seq, got.Seq)
 			}
-			commits, err := w.b.Read(w.ctx, s.Ref(), s.Seq+1)
+			commits, err := w.b.Log.Read(w.ctx, s.Ref(), s.Seq+1)
 			if err != nil || commits[0].Events[0].Kind != "session.orphaned" {
 				t.Errorf("the fence is not first: %v", err)
 			}
@@ -490,10 +494,10 @@ func TestRegister(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Register(ctx, w.b, "ledger", "1.2.3") }()
 	key := events.ServiceLeaseKey("ledger", w.b.Instance())
-	var e bus.Entry
+	var e kv.Entry
 	listed := func() (ok bool) {
 		var err error
-		e, err = w.b.Load(w.ctx, bus.Leases, key)
+		e, err = w.b.KV.Load(w.ctx, kv.Leases, key)
 		return err == nil
 	}
 	natstest.Until(t, "the entry", listed)
@@ -503,7 +507,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("listed as %s: %v", e.Value, err)
 	}
 	natstest.Until(t, "its loss", func() bool { // between two renewals
-		return listed() && w.b.Delete(w.ctx, bus.Leases, key, e.Rev) == nil
+		return listed() && w.b.KV.Delete(w.ctx, kv.Leases, key, e.Rev) == nil
 	})
 	natstest.Until(t, "the entry again", listed)
 	cancel()
@@ -605,7 +609,7 @@ func TestDocumentAhead(t *testing.T) {
 			s.Seq += ahead
 			w.store(s)
 			natstest.Until(t, "the document to be done", func() bool {
-				n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
+				n, _, err := w.b.Consumers.Lag(w.ctx, Documents("reconciler"))
 				return err == nil && n == 0 && len(l.Suspects()) == 1
 			})
 			if n := decided.Load(); n != 1 {

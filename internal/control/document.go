@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -14,7 +15,7 @@ import (
 // documents decides on the newest documents as they arrive.
 type documents struct{ l *Loop }
 
-// Takeover implements [bus.Handler]. A walk finds what the previous active process kept in memory.
+// Takeover implements [consumer.Handler]. A walk finds what the previous active process kept in memory.
 func (h documents) Takeover(ctx context.Context) error {
 	if h.l.cfg.Takeover != nil {
 		if err := h.l.cfg.Takeover(ctx); err != nil {
@@ -27,11 +28,11 @@ func (h documents) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// LeadershipLost implements [bus.LeadershipObserver].
+// LeadershipLost implements [consumer.LeadershipObserver].
 func (h documents) LeadershipLost() { h.l.active.Store(false) }
 
-// Batch implements [bus.Handler]. The documents of a batch are decided concurrently. The batch is done when each of
-// them is decided or left to the slow walk, or after [batchPatience].
+// Batch implements [consumer.Handler]. The documents of a batch are decided concurrently. The batch is done when each
+// of them is decided or left to the slow walk, or after [batchPatience].
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	var now *events.Clock // nil: the clock cannot be read, so that no session rests
 	if c, err := h.l.bus.Clock.Read(ctx); err == nil {
@@ -174,7 +175,7 @@ func (l *Loop) Check(ctx context.Context, r events.Ref) {
 // Load reads a session's document from the leader. It returns [bus.ErrNotFound] if there is no document. In place of a
 // document that older rules have folded it folds the log.
 func (l *Loop) Load(ctx context.Context, r events.Ref) (*session.State, error) {
-	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r))
+	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -27,7 +27,7 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
 	l := w.idleLoop()
 	l.active.Store(true) // and only what does things at their instant runs
-	now, err := w.b.Now(w.ctx)
+	now, err := w.b.Clock.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In the broker another one is in its place, which a second alarm of this process would be refused for.
-	if err := w.b.SetTimer(w.ctx, bus.Timer{What: "reconciler", Ref: r, Due: due, Seq: 9}); err != nil {
+	if err := w.b.Timers.Set(w.ctx, timer.Timer{What: "reconciler", Ref: r, Due: due, Seq: 9}); err != nil {
 		t.Fatal(err)
 	}
 	if err := set(); err != nil || !l.timers[r].Equal(due) {
@@ -93,7 +93,7 @@ func TestAStepOfTheClockStartsAWalk(t *testing.T) {
 	w := newWorld(t)
 	l := w.idleLoop()
 	l.active.Store(true)
-	now, err := w.b.Now(w.ctx)
+	now, err := w.b.Clock.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAStepOfTheClockStartsAWalk(t *testing.T) {
 	}()
 	l.queue.set(&check{ref: ref("s"), at: now.Add(time.Hour), ready: &ready{}})
 	natstest.Until(t, "the queue to run", func() bool { return len(l.queue.changed) == 0 })
-	w.b.LearnSteps(events.Steps{{Seq: 1, ByMS: time.Hour.Milliseconds(), At: now}})
+	w.b.Clock.LearnSteps(events.Steps{{Seq: 1, ByMS: time.Hour.Milliseconds(), At: now}})
 	natstest.Until(t, "a walk to be asked for", func() bool { return len(l.walks) == 1 })
 	if l.queue.ready(ref("s")) {
 		t.Error("a check has the instant of the clock before the step")

@@ -100,7 +100,7 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 		w.l.count.checks.Add(1)
 		w.sent = append(
 			w.sent,
-			sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)},
+			sent{s, d, now, time.Now(), w.l.bus.Log.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)},
 		)
 		if len(w.sent) >= w.size {
 			w.makeRoom(ctx)

@@ -255,7 +255,8 @@ func (l *Loop) fire(ctx context.Context, w *check, now time.Time, acks chan<- se
 	for i, f := range w.ready.facts {
 		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
-	x := sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Priority().Begin(now.Sub(w.at))}
+	x := sentAhead{w, l.bus.Log.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs),
+		l.bus.Priority().Begin(now.Sub(w.at))}
 	select {
 	case acks <- x:
 	case <-ctx.Done():
@@ -298,7 +299,7 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	if now.Sub(l.askedActive) < standbyEvery {
 		return l.noneActive
 	}
-	_, active, err := l.bus.Lag(ctx, Documents(l.cfg.Service))
+	_, active, err := l.bus.Consumers.Lag(ctx, Documents(l.cfg.Service))
 	l.askedActive, l.noneActive = now, err == nil && active == ""
 	if !l.noneActive {
 		l.queue.leave(now.Add(-standbyKept)) // the active process has handled them

@@ -43,7 +43,7 @@ const someTime = localHorizon - time.Second
 // comesDue makes the wake of a session due now.
 func (w *world) comesDue(l *Loop, r events.Ref) {
 	w.t.Helper()
-	now, err := w.b.Now(w.ctx)
+	now, err := w.b.Clock.Now(w.ctx)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestAhead(t *testing.T) {
 			return len(l.own) == 0 && len(l.queue.fired) == 0
 		})
 		natstest.Until(t, "them to be done", func() bool {
-			alarms, _, err := w.b.Lag(w.ctx, Alarms(w.b, "reconciler"))
-			docs, _, err2 := w.b.Lag(w.ctx, Documents("reconciler"))
+			alarms, _, err := w.b.Consumers.Lag(w.ctx, Alarms(w.b, "reconciler"))
+			docs, _, err2 := w.b.Consumers.Lag(w.ctx, Documents("reconciler"))
 			return err == nil && err2 == nil && alarms+docs == 0
 		})
 		if n := a.decided.Load(); n != decided || after.Commits != 2 || after.Ignored.Count > 0 {
@@ -153,7 +153,7 @@ func TestAheadIsRefused(t *testing.T) {
 	a.after.Store(int64(later))
 	w.comesDue(l, s.Ref())
 	natstest.Until(t, "the end of the second turn", func() bool { return w.state("s").Turn == nil })
-	commits, err := w.b.Read(w.ctx, s.Ref(), 0)
+	commits, err := w.b.Log.Read(w.ctx, s.Ref(), 0)
 	if err != nil || len(commits) != 3 {
 		t.Fatalf("%d commits, %v", len(commits), err)
 	}
@@ -214,7 +214,7 @@ func TestSentAheadIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.open("s")
-	now, err := w.b.Now(w.ctx)
+	now, err := w.b.Clock.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -114,7 +115,7 @@ func (h *Held) Run(ctx context.Context) error {
 // hold acquires the lease and renews it until it is lost or ctx ends.
 func (h *Held) hold(ctx context.Context) error {
 	sent := time.Now()
-	l, err := h.bus.AcquireLease(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
+	l, err := h.bus.Leases.Acquire(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (h *Held) value() []byte {
 }
 
 // release releases a lease, even if ctx has ended.
-func release(ctx context.Context, l *bus.Lease) error {
+func release(ctx context.Context, l *lease.Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseMaxMS*time.Millisecond)
 	defer cancel()
 	return l.Release(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -25,7 +26,7 @@ const RequestRacesMax = 300
 func Endpoint[Q request.Checked, R any](
 	v request.Verb[Q, R],
 	handle func(context.Context, Q) (R, error),
-) bus.Endpoint {
+) rpc.Endpoint {
 	decoded := func(ctx context.Context, body []byte) ([]byte, error) {
 		var q Q
 		if err := events.ReadRequest(body, &q); err != nil {
@@ -40,7 +41,7 @@ func Endpoint[Q request.Checked, R any](
 		}
 		return json.Marshal(r)
 	}
-	return bus.Endpoint{Verb: v.Name, TimeMax: v.TimeMax, Handle: decoded}
+	return rpc.Endpoint{Verb: v.Name, TimeMax: v.TimeMax, Handle: decoded}
 }
 
 // Execution is a person's request to one session, and how to carry it out.
@@ -73,7 +74,7 @@ func Execute(ctx context.Context, b *bus.Bus, x Execution) (session.Decision, er
 		if err != nil {
 			return session.Decision{}, err
 		}
-		now, err := b.Now(ctx)
+		now, err := b.Clock.Now(ctx)
 		if err != nil {
 			return session.Decision{}, err
 		}
@@ -85,10 +86,10 @@ func Execute(ctx context.Context, b *bus.Bus, x Execution) (session.Decision, er
 			certain = true
 			continue
 		}
-		d.Seq, err = b.Append(ctx, x.Ref, x.Writer, s.Seq, x.events(b, s, d.Facts, now))
+		d.Seq, err = b.Log.Append(ctx, x.Ref, x.Writer, s.Seq, x.events(b, s, d.Facts, now))
 		switch {
 		case err == nil:
-			b.Nudge(x.Ref, d.Seq)
+			b.Hints.Nudge(x.Ref, d.Seq)
 			x.Log.Info().
 				Str("session", x.Ref.String()).
 				Str("entity", string(d.Facts[0].Kind())).

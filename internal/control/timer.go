@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -48,8 +49,8 @@ func (l *Loop) alarm(ctx context.Context, w *check, look time.Time) error {
 	if known {
 		return nil
 	}
-	t := bus.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look), Seq: w.seq}
-	switch err := l.bus.SetTimer(ctx, t); {
+	t := timer.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look), Seq: w.seq}
+	switch err := l.bus.Timers.Set(ctx, t); {
 	case errors.Is(err, bus.ErrLostRace):
 		return nil
 	case err != nil:
@@ -69,10 +70,10 @@ func alarmBody(look time.Time) []byte { return []byte(look.UTC().Format(time.RFC
 // alarms checks sessions whose timers have fired.
 type alarms struct{ l *Loop }
 
-// Takeover implements [bus.Handler].
+// Takeover implements [consumer.Handler].
 func (alarms) Takeover(context.Context) error { return nil }
 
-// Batch implements [bus.Handler].
+// Batch implements [consumer.Handler].
 func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return h.l.batch(ctx, len(ms), func(i int) func() {
 		_, r, err := h.l.bus.Cell().ParseDue(ms[i].Subject)

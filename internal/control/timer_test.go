@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -25,7 +26,7 @@ func TestAlarmIsGuarded(t *testing.T) {
 		},
 	})
 	set := func(name string, seq uint64) error {
-		return w.b.SetTimer(w.ctx, bus.Timer{What: "reconciler", Ref: ref(name), Due: due.Add(time.Hour), Seq: seq})
+		return w.b.Timers.Set(w.ctx, timer.Timer{What: "reconciler", Ref: ref(name), Due: due.Add(time.Hour), Seq: seq})
 	}
 	s, later := w.open("s"), w.open("later")
 	if err := set("later", later.Seq+2); err != nil {
@@ -41,7 +42,10 @@ func TestAlarmIsGuarded(t *testing.T) {
 	natstest.Until(
 		t,
 		"both to be done",
-		func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 },
+		func() bool {
+			n, _, err := w.b.Consumers.Lag(w.ctx, Documents("reconciler"))
+			return err == nil && n == 0
+		},
 	)
 	if err := set("s", s.Seq-1); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("an alarm that was decided on less takes the place of this process's: %v", err)

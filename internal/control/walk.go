@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -78,7 +78,7 @@ func (l *Loop) walkAll(ctx context.Context) error {
 		return err
 	}
 	n, began := 0, time.Now()
-	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err = l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err != nil {
 			return nil // not a session

@@ -179,7 +179,7 @@ func Bus(t testing.TB, s *embed.Server, opts ...BusOption) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -17,7 +17,7 @@ import (
 func Session(t testing.TB, b *bus.Bus, r events.Ref) *session.State {
 	t.Helper()
 	s := session.New(r)
-	commits, err := b.Read(t.Context(), r, 0)
+	commits, err := b.Log.Read(t.Context(), r, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func Append(t testing.TB, b *bus.Bus, r events.Ref, incarnation string, facts ..
 			}
 			evs[i] = events.New(b.NewID(), events.HarnessSource(r.Harness, incarnation), r, epoch, time.Now(), f)
 		}
-		_, err := b.Append(t.Context(), r, events.WriterHarness, s.Seq, evs)
+		_, err := b.Log.Append(t.Context(), r, events.WriterHarness, s.Seq, evs)
 		if err == nil {
 			return
 		}

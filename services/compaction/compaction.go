@@ -43,6 +43,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -98,7 +99,7 @@ type Service struct {
 	count    counts
 }
 
-// New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
+// New returns a service. The cell must be set up before: see [layout.Layout.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -114,8 +115,8 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 }
 
 // Sources returns the consumers that the service reads.
-func Sources(b *bus.Bus) []bus.Source {
-	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
+func Sources(b *bus.Bus) []consumer.Source {
+	return []consumer.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
 // Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
@@ -124,7 +125,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return control.Register(ctx, s.bus, Name, s.cfg.Version) },
 		func(ctx context.Context) error {
-			return s.bus.Serve(ctx, Name, s.cfg.Version, serviceText, s.endpoints())
+			return s.bus.Services.Serve(ctx, Name, s.cfg.Version, serviceText, s.endpoints())
 		},
 		func(ctx context.Context) error {
 			if err := s.activity.Listen(ctx); err != nil {

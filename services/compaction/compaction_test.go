@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -142,7 +142,7 @@ func TestStalled(t *testing.T) {
 	}
 	now := time.Now()
 	natstest.Until(t, "a sign of life to be heard of", func() bool {
-		c.b.Progress(r)
+		c.b.Hints.Progress(r)
 		return service.activity.Of(r, now).Sub(service.activity.Of(h.ref("another"), now)) > 100*time.Millisecond
 	})
 }
@@ -172,7 +172,7 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 		return open
 	}
 	natstest.Until(t, "all to be idle for long enough", func() bool {
-		now, err := c.b.Now(c.ctx)
+		now, err := c.b.Clock.Now(c.ctx)
 		return err == nil && now.Sub(c.state(refs[3]).LastTurn.At) > time.Second
 	})
 	cfg := Default()
@@ -205,10 +205,10 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 	h := c.harness("h")
 	first, second := h.idle("s0", events.PolicyPatch{}), h.idle("s1", events.PolicyPatch{})
 	dead := natstest.Bus(t, s)
-	_, err := dead.AcquireLease(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // without renewal
+	_, err := dead.Leases.Acquire(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // without renewal
 	c.check(err)
 	st := c.state(first)
-	_, err = dead.Append(c.ctx, first, events.WriterCompaction, st.Seq,
+	_, err = dead.Log.Append(c.ctx, first, events.WriterCompaction, st.Seq,
 		[]events.Event{events.New(dead.NewID(), source, first, st.Epoch, time.Now(),
 			events.CompactionRequested{Compaction: "k0", Reason: events.CompactIdle})})
 	c.check(err)
@@ -217,7 +217,7 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 	cfg.Walk = time.Second
 	c.compaction(c.b, cfg)
 	natstest.Until(t, "the claim to be taken over", func() bool {
-		e, err := c.b.Load(c.ctx, bus.Leases, events.ClaimKey(idleClaim))
+		e, err := c.b.KV.Load(c.ctx, kv.Leases, events.ClaimKey(idleClaim))
 		return err == nil && strings.Contains(string(e.Value), c.b.Instance())
 	})
 	if c.state(second).Compaction != nil {

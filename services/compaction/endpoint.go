@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -18,8 +19,8 @@ import (
 
 const objectNameMax = 256 // bytes of a reference
 
-func (s *Service) endpoints() []bus.Endpoint {
-	return []bus.Endpoint{
+func (s *Service) endpoints() []rpc.Endpoint {
+	return []rpc.Endpoint{
 		control.Endpoint(request.CompactionSend, s.send),
 		control.Endpoint(request.CompactionWithdraw, s.withdraw),
 		control.Endpoint(request.CompactionCompact, s.compact),
@@ -51,7 +52,7 @@ func (s *Service) send(ctx context.Context, q request.Send) (request.Changed, er
 		return request.Changed{}, &events.Refusal{Code: http.StatusBadRequest, Field: "content",
 			Message: "content: not UTF-8"}
 	}
-	if full, err := s.bus.NearlyFull(ctx); err != nil {
+	if full, err := s.bus.Log.NearlyFull(ctx); err != nil {
 		return request.Changed{}, err
 	} else if full {
 		return request.Changed{},
@@ -76,7 +77,7 @@ func (s *Service) stored(ctx context.Context, name string) error {
 		return &events.Refusal{Code: http.StatusBadRequest, Field: "ref",
 			Message: fmt.Sprintf("ref: %d bytes: want at most %d", len(name), objectNameMax)}
 	}
-	err := s.bus.HasObject(ctx, name)
+	err := s.bus.Objects.Has(ctx, name)
 	if errors.Is(err, bus.ErrNotFound) {
 		return events.NotFound("object", name)
 	}
@@ -102,7 +103,7 @@ func (s *Service) check(ctx context.Context, q request.Check) (request.Verdict, 
 	if err != nil {
 		return request.Verdict{}, err
 	}
-	now, err := s.bus.Now(ctx)
+	now, err := s.bus.Clock.Now(ctx)
 	if err != nil {
 		return request.Verdict{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -163,7 +164,7 @@ func (k *idlers) claim(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("compaction: claim: %w", err)
 	}
-	lease, err := k.s.bus.AcquireLease(ctx, events.ClaimKey(idleClaim), value, idleClaimTTL)
+	lease, err := k.s.bus.Leases.Acquire(ctx, events.ClaimKey(idleClaim), value, idleClaimTTL)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (k *idlers) work(ctx context.Context) error {
 // findUnderWay finds the running compactions of an earlier holder of the claim, which may have died. They count.
 func (k *idlers) findUnderWay(ctx context.Context) error {
 	under := map[events.Ref]underWay{}
-	err := k.s.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err := k.s.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		h, err := session.ReadHead(e.Value)
 		if err != nil || !h.Owned || h.Phase != session.Compacting && h.Phase != session.Waiting {
 			return nil // the phase of a compaction that runs is one of these

@@ -62,7 +62,7 @@ func TestBadRequests(t *testing.T) {
 		{"nothing at all", "check", `{}`, 400, "harness"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			err := c.b.Request(c.ctx, Name, x.verb, json.RawMessage(x.body), nil)
+			err := c.b.Services.Request(c.ctx, Name, x.verb, json.RawMessage(x.body), nil)
 			refusal, ok := errors.AsType[*events.Refusal](err)
 			if !ok || refusal.Code != x.code || !strings.Contains(refusal.Error()+string(refusal.Body()), x.says) {
 				t.Errorf("%v, want %d about %q", err, x.code, x.says)
@@ -85,9 +85,9 @@ func TestByReference(t *testing.T) {
 	c.compaction(c.b, Default())
 	h := c.harness("h")
 	r := h.open("s", 100, nil)
-	name, err := c.b.PutObject(c.ctx, r, []byte(`"large"`))
+	name, err := c.b.Objects.Put(c.ctx, r, []byte(`"large"`))
 	c.check(err)
-	other, err := c.b.PutObject(c.ctx, r, []byte(`"another"`))
+	other, err := c.b.Objects.Put(c.ctx, r, []byte(`"another"`))
 	c.check(err)
 	w := request.Send{Ref: r, Message: "m1", Object: name, By: "ada"}
 	first, err := c.ask("send", w)
@@ -100,7 +100,11 @@ func TestByReference(t *testing.T) {
 		t.Errorf("another content: %v", err)
 	}
 	st := c.state(r)
-	work, err := st.Work(func(seq uint64) (*events.Commit, error) { x, err := c.b.Commit(c.ctx, seq); return &x, err })
+	work, err := st.Work(func(seq uint64) (*events.Commit, error) {
+		x, err := c.b.Log.Commit(c.ctx, seq)
+		return &x,
+			err
+	})
 	if err != nil || work.Turn.Ref != name || work.Turn.Content != nil {
 		t.Errorf("the harness is shown %+v, %v", work.Turn, err)
 	}
@@ -185,7 +189,7 @@ func TestNearlyFull(t *testing.T) {
 		refused = fmt.Sprint(err)
 		return code(err) == 503
 	})
-	used, most, err := c.b.LogUsage(c.ctx)
+	used, most, err := c.b.Log.Usage(c.ctx)
 	if err != nil || used < most/10*9 || most != logBytes || !strings.Contains(refused, "nearly full") {
 		t.Errorf("%d of %d bytes, %v: %s", used, most, err, refused)
 	}

@@ -54,7 +54,7 @@ func (c *cell) compaction(b *bus.Bus, cfg Config) (s *Service, stop func()) {
 	c.check(err)
 	stop = c.background(s.Run)
 	natstest.Until(c.t, "the service to answer", func() bool {
-		err := b.Request(c.ctx, Name, "check", struct{}{}, nil)
+		err := b.Services.Request(c.ctx, Name, "check", struct{}{}, nil)
 		refusal, ok := errors.AsType[*events.Refusal](err)
 		return ok && refusal.Code != 503
 	})
@@ -64,7 +64,7 @@ func (c *cell) compaction(b *bus.Bus, cfg Config) (s *Service, stop func()) {
 // ask sends a request and returns the seq of its reply.
 func (c *cell) ask(verb string, w any) (uint64, error) {
 	var reply request.Changed
-	err := c.b.Request(c.ctx, Name, verb, w, &reply)
+	err := c.b.Services.Request(c.ctx, Name, verb, w, &reply)
 	return reply.Seq, err
 }
 
@@ -77,7 +77,7 @@ type harness struct {
 
 func (c *cell) harness(name string) *harness {
 	c.t.Helper()
-	n, err := c.b.Ticket(c.ctx, name)
+	n, err := c.b.Leases.Ticket(c.ctx, name)
 	c.check(err)
 	return &harness{cell: c, name: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{}}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -154,7 +155,7 @@ func (f *folder) setAside(ctx context.Context, t *touched, why error) error {
 
 // owe stores a note, merged with the stored note of the session, and schedules the work.
 func (f *folder) owe(ctx context.Context, note Aside) error {
-	now, err := f.bus.Now(ctx)
+	now, err := f.bus.Clock.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,11 +194,11 @@ func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64,
 	}
 	key := events.AsideKey(note.Ref)
 	for {
-		at, err := f.bus.Store(ctx, bus.State, key, body, rev)
+		at, err := f.bus.KV.Store(ctx, kv.State, key, body, rev)
 		if !errors.Is(err, bus.ErrLostRace) {
 			return at, err
 		}
-		e, err := f.bus.Load(ctx, bus.State, key)
+		e, err := f.bus.KV.Load(ctx, kv.State, key)
 		if err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return 0, err
 		}
@@ -208,7 +209,7 @@ func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64,
 // learnAside reads which sessions other processes have set aside, when this process becomes the active one.
 func (f *folder) learnAside(ctx context.Context) error {
 	f.apart.clear()
-	err := f.bus.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
+	err := f.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		var note Aside
 		r, err := events.ParseAsideKey(e.Key)
 		if err != nil || json.Unmarshal(e.Value, &note) != nil || note.Ref != r {

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -40,7 +41,7 @@ func (w *world) operator() nats.JetStreamContext {
 // folded returns the document that the fold of the log gives.
 func (w *world) folded(r events.Ref) []byte {
 	w.t.Helper()
-	commits, err := w.bus.Read(w.t.Context(), r, 0)
+	commits, err := w.bus.Log.Read(w.t.Context(), r, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	w.open(other)
 	ms := w.delivered(6)
 	w.fold(w.folder(), ms[:3]...)
-	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	if bytes.Equal(wrong, e.Value) {
 		t.Fatalf("nothing to replace in %s", e.Value)
 	}
-	if _, err := w.bus.Store(t.Context(), bus.State, e.Key, wrong, e.Rev); err != nil {
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, e.Key, wrong, e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	f := w.folder()
@@ -341,7 +342,7 @@ func (w *world) long(r events.Ref, commits int) uint64 {
 	for range commits - 1 {
 		evs := []events.Event{events.New(w.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, at0,
 			events.UsageReported{Turn: "t", Model: "m"})}
-		under, last = append(under, w.bus.AppendAsync(w.t.Context(), r, events.WriterHarness, last, evs)), last+1
+		under, last = append(under, w.bus.Log.AppendAsync(w.t.Context(), r, events.WriterHarness, last, evs)), last+1
 	}
 	for _, p := range under {
 		if _, err := p.Wait(w.t.Context()); err != nil {
@@ -358,7 +359,7 @@ func TestALongSessionIsReadApart(t *testing.T) {
 	w := newWorld(t)
 	last := w.long(ref, inlineReadMax+500)
 	end := bus.Message{Subject: w.bus.Cell().LogSubject(ref, events.WriterHarness), Seq: last, At: at0}
-	c, err := w.bus.Commit(t.Context(), last)
+	c, err := w.bus.Log.Commit(t.Context(), last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +497,7 @@ func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
 	refused := 0
 	for i := range 20 {
 		on := i%2 == 0
-		err := w.bus.Request(t.Context(), Name, "configure",
+		err := w.bus.Services.Request(t.Context(), Name, "configure",
 			request.Configure{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
 		if err != nil {
 			refused++

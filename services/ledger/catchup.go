@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -26,7 +28,7 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 		if !done {
 			continue
 		}
-		if err := f.bus.Delete(ctx, bus.State, events.AsideKey(r), rev); err != nil &&
+		if err := f.bus.KV.Delete(ctx, kv.State, events.AsideKey(r), rev); err != nil &&
 			!errors.Is(err, bus.ErrLostRace) {
 			f.log.Warn().Str("session", r.String()).AnErr("err",
 				err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
@@ -95,7 +97,7 @@ type catcher struct {
 	rev  uint64 // of the document
 	upTo uint64 // all commits up to here are folded and fed
 
-	feed  []bus.Fed
+	feed  []log.Fed
 	facts int      // in feed
 	ended []string // prompts
 }
@@ -128,7 +130,7 @@ func (c *catcher) run(ctx context.Context) error {
 
 // forward folds the commits that the document lacks, and stores it.
 func (c *catcher) forward(ctx context.Context) error {
-	err := c.f.bus.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.apply(ctx, &m, true) })
+	err := c.f.bus.Log.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.apply(ctx, &m, true) })
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ var errPaid = errors.New("ledger: paid")
 // payDebt folds the log from its start to a commit, and feeds the facts from the note's first commit on again.
 func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 	c.st = session.New(c.note.Ref)
-	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
+	err := c.f.bus.Log.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
 		if m.Seq > to {
 			return errPaid
 		}
@@ -164,7 +166,7 @@ func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 // document is kept and folded on: it may be the last copy.
 func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 	whole, reached := true, doc.Seq == 0
-	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
+	err := c.f.bus.Log.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
 		whole = whole && (!m.Guarded || m.Guard <= c.st.Seq)
 		reached = reached || m.Seq == doc.Seq
 		return c.apply(ctx, &m, m.Seq > doc.Seq || m.Seq >= c.note.From && m.Seq <= c.note.To)
@@ -213,7 +215,7 @@ func (c *catcher) apply(ctx context.Context, m *events.Commit, owed bool) error 
 func (c *catcher) flush(ctx context.Context) error {
 	fed := c.feed
 	c.feed, c.facts = nil, 0
-	if _, err := c.f.bus.Feed(ctx, fed...).Wait(ctx); err != nil {
+	if _, err := c.f.bus.Log.Feed(ctx, fed...).Wait(ctx); err != nil {
 		return fmt.Errorf("ledger: feed: %w", err)
 	}
 	return nil
@@ -238,8 +240,8 @@ func (c *catcher) storeWith(ctx context.Context, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.f.bus.StoreDocs(ctx,
-		[]bus.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
+	if _, err := c.f.bus.KV.StoreDocs(ctx,
+		[]kv.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
 		return fmt.Errorf("ledger: document: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -50,7 +51,7 @@ func (l *Ledger) compareOnce(ctx context.Context) {
 func (l *Ledger) compare(ctx context.Context) (int, error) {
 	have := map[events.Ref]map[string]shown{}
 	for _, filter := range []string{events.BlockerKeys("", ""), events.WorkKeys("")} {
-		err := l.bus.List(ctx, bus.State, filter, func(e bus.Entry) error {
+		err := l.bus.KV.List(ctx, kv.State, filter, func(e kv.Entry) error {
 			r, err := events.ParseViewKey(e.Key)
 			if err != nil {
 				return nil // not an entry of a view
@@ -69,13 +70,13 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 			return 0, fmt.Errorf("ledger: compare: %w", err)
 		}
 	}
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock.Now(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var wrong []events.Ref
 	documents := map[events.Ref]bool{}
-	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err = l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err == nil && have[r] != nil {
 			documents[r] = true
@@ -121,7 +122,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 		if documents[r] {
 			continue
 		}
-		_, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // it may have been stored since
+		_, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r)) // it may have been stored since
 		if err == nil {
 			continue
 		}
@@ -135,7 +136,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 			continue
 		}
 		for key, v := range entries {
-			if err := l.bus.Delete(ctx, bus.State, key, v.rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+			if err := l.bus.KV.Delete(ctx, kv.State, key, v.rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
 				return n, fmt.Errorf("ledger: compare: %w", err)
 			}
 		}

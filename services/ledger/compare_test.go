@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -32,7 +32,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 		st := before.document(other, w.seq[other])
 		before.blocker(st, "p1", session.Withdrawn)
 		before.blocker(before.document(ref, w.seq[ref]), "p1", session.Awaiting)
-		before.await(events.WorkKey(asked), func(e bus.Entry) bool {
+		before.await(events.WorkKey(asked), func(e kv.Entry) bool {
 			return strings.Contains(string(e.Value), `"stop"`)
 		})
 	})
@@ -53,7 +53,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []bus.View{
+	for _, v := range []kv.View{
 		{Key: doc.BlockerKey("p1"), Value: bogus, GuardKey: events.SessionKey(other), GuardRev: rev},
 		{Key: events.WorkKey(other), Value: []byte(`{"harness":"h1","session":"s2","epoch":1,"owned":true}`),
 			GuardKey: events.SessionKey(other), GuardRev: rev},
@@ -61,7 +61,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 		{Key: stop.BlockerKey("p1"), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
 		{Key: events.WorkKey(asked), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
 	} {
-		if _, err := w.bus.StoreView(t.Context(), v).Wait(t.Context()); err != nil {
+		if _, err := w.bus.KV.StoreView(t.Context(), v).Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	w.blocker(lost, "p1", session.Awaiting)
 	w.blocker(doc, "p1", session.Withdrawn)
 	w.gone(events.WorkKey(other))
-	w.await(events.WorkKey(asked), func(e bus.Entry) bool { return strings.Contains(string(e.Value), `"stop"`) })
+	w.await(events.WorkKey(asked), func(e kv.Entry) bool { return strings.Contains(string(e.Value), `"stop"`) })
 	l, err := New(w.bus, Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func (l *Ledger) Counts() map[string]uint64 {
 		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
 		"park_failed": n.parkFailed.Load(), "set_aside": n.aside.Load(), "set_aside_back": n.back.Load(),
 		"documents_mended": n.mended.Load(),
-		"clock_steps":      uint64(l.bus.StepsNoticed()),
+		"clock_steps":      uint64(l.bus.Clock.StepsNoticed()),
 	}
 }
 

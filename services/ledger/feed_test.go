@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -65,14 +66,14 @@ func TestFeed(t *testing.T) {
 	ms := w.delivered(4)
 	st := session.New(ref)
 	for i := range 3 { // as the predecessor did
-		c := w.bus.Decode(ms[i])
+		c := w.bus.Log.Decode(ms[i])
 		st.Fold(&c)
 	}
 	doc, err := st.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), doc, 0); err != nil {
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, events.SessionKey(ref), doc, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.fold(w.folder(), ms[1:]...)
@@ -118,7 +119,7 @@ func TestADocumentOfAnotherSessionIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), doc, 0); err != nil {
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, events.SessionKey(ref), doc, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.open(ref)

@@ -10,6 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -33,7 +36,8 @@ type folder struct {
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax),
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax),
+		tail:  newTail(b.Log.Decode, tailBytesMax),
 		apart: newApart(), tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
@@ -53,11 +57,11 @@ type touched struct {
 	lenient bool  // commits that the log lacks are left out of the harness's view, too
 	debt    bool  // the feed needs more of the log than a batch may read
 	err     error // why it cannot be folded now
-	feed    []bus.Fed
+	feed    []log.Fed
 	parked  []parked
 }
 
-// Takeover implements [bus.Handler]: the predecessor may have stored newer documents.
+// Takeover implements [consumer.Handler]: the predecessor may have stored newer documents.
 func (f *folder) Takeover(ctx context.Context) error {
 	f.cache.clear()
 	if err := f.learnAside(ctx); err != nil {
@@ -75,12 +79,12 @@ func (f *folder) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// LeadershipLost implements [bus.LeadershipObserver].
+// LeadershipLost implements [consumer.LeadershipObserver].
 func (f *folder) LeadershipLost() { f.active.Store(false) }
 
-// Batch implements [bus.Handler]: after a success everything is stored, or set aside. After an error nothing is cached
-// and nothing acknowledged, so the same messages are delivered again and meet what was stored of them. A session that
-// cannot be folded is set aside, so that it does not delay the others.
+// Batch implements [consumer.Handler]: after a success everything is stored, or set aside. After an error nothing is
+// cached and nothing acknowledged, so the same messages are delivered again and meet what was stored of them. A session
+// that cannot be folded is set aside, so that it does not delay the others.
 func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	ts, strays := f.group(ms)
 	ts = f.apart.without(ts)
@@ -104,7 +108,7 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return len(ms), nil
 }
 
-func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) error {
+func (f *folder) batch(ctx context.Context, ts []*touched, strays []park.Parked) error {
 	f.read = 0
 	if err := f.load(ctx, ts); err != nil {
 		return err
@@ -164,15 +168,15 @@ func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, er
 }
 
 // group sorts a batch by session, in order. A message without a session can only be parked.
-func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
+func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 	at := make(map[events.Ref]*touched, len(ms))
 	for _, m := range ms {
-		c := f.bus.Decode(m)
+		c := f.bus.Log.Decode(m)
 		if err := c.Ref.Validate(); err != nil {
 			if c.Err != nil {
 				err = c.Err // why it names no session
 			}
-			strays = append(strays, bus.Parked{Why: session.ParkMalformed,
+			strays = append(strays, park.Parked{Why: session.ParkMalformed,
 				Ref:    events.Ref{Harness: "unknown", Session: "unknown"},
 				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
 			continue
@@ -241,7 +245,7 @@ const parkNewer = "newer-layout"
 // loadDoc reads a session's document from the leader; a new state and revision 0 without one. A damaged document counts
 // as missing: the log is read instead, and the document is replaced.
 func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uint64, error) {
-	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return session.New(r), 0, nil
@@ -293,7 +297,7 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 // checkLastCommit reads the commit at which the document ends. A later commit whose guard names an earlier one was
 // appended after the log had lost commits, or is one of two that a batch stored under one guard.
 func (f *folder) checkLastCommit(ctx context.Context, t *touched) error {
-	c, err := f.bus.Commit(ctx, t.state.Seq)
+	c, err := f.bus.Log.Commit(ctx, t.state.Seq)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return fmt.Errorf("ledger: read %s at %d: %w", t.ref, t.state.Seq, err)
 	}
@@ -349,7 +353,7 @@ func (f *folder) apply(t *touched, c *events.Commit) {
 
 func (t *touched) keep(seq uint64, res session.Result) {
 	if len(res.Feed) > 0 {
-		t.feed = append(t.feed, bus.Fed{Ref: t.ref, Seq: seq, Events: res.Feed})
+		t.feed = append(t.feed, log.Fed{Ref: t.ref, Seq: seq, Events: res.Feed})
 	}
 	for _, p := range res.Parked {
 		t.parked = append(t.parked, parked{seq, p.Index, p.Why, p.Err})
@@ -361,7 +365,7 @@ func (t *touched) keep(seq uint64, res session.Result) {
 func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	from := t.state.Seq + 1
 	var missed []events.Commit
-	err := f.bus.Each(ctx, t.ref, from, func(c events.Commit) error {
+	err := f.bus.Log.Each(ctx, t.ref, from, func(c events.Commit) error {
 		if f.read++; f.read > inlineReadMax {
 			return errLong
 		}
@@ -382,7 +386,7 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 // foldAgain folds the session's log from its start, for the facts of the commits up to floor. A document that differs
 // from the result was ahead of a log that has lost its end, or is damaged.
 func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error {
-	all, err := f.bus.Read(ctx, t.ref, 0)
+	all, err := f.bus.Log.Read(ctx, t.ref, 0)
 	if err != nil {
 		return fmt.Errorf("ledger: read %s: %w", t.ref, err)
 	}
@@ -409,7 +413,7 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 
 // store stores every changed document with its changed views, all sessions concurrently.
 func (f *folder) store(ctx context.Context, ts []*touched) error {
-	docs, of := make([]bus.Doc, 0, len(ts)), make([]*touched, 0, len(ts))
+	docs, of := make([]kv.Doc, 0, len(ts)), make([]*touched, 0, len(ts))
 	for _, t := range ts {
 		if !t.changed && !t.owed {
 			continue
@@ -426,7 +430,7 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 		}
 		docs, of = append(docs, d), append(of, t)
 	}
-	revs, err := f.bus.StoreDocs(ctx, docs)
+	revs, err := f.bus.KV.StoreDocs(ctx, docs)
 	if err != nil {
 		return fmt.Errorf("ledger: documents: %w", err)
 	}
@@ -439,8 +443,8 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 }
 
 // render renders a session's document, with its changed views.
-func (f *folder) render(ctx context.Context, t *touched) (d bus.Doc, err error) {
-	d = bus.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
+func (f *folder) render(ctx context.Context, t *touched) (d kv.Doc, err error) {
+	d = kv.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
 	if d.Views, err = f.views(ctx, t); err != nil {
 		return d, err
 	}
@@ -451,11 +455,11 @@ func (f *folder) render(ctx context.Context, t *touched) (d bus.Doc, err error) 
 }
 
 func (f *folder) feed(ctx context.Context, ts []*touched) bus.Pending {
-	var all []bus.Fed
+	var all []log.Fed
 	for _, t := range ts {
 		all = append(all, t.feed...)
 	}
-	return f.bus.Feed(ctx, all...)
+	return f.bus.Log.Feed(ctx, all...)
 }
 
 // ttlMin is the shortest TTL of a key.

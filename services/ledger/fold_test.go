@@ -11,6 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -39,7 +41,8 @@ func (w *world) delivered(n int) []bus.Message {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "recorder", BatchMax: 100},
+		done <- w.bus.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "recorder",
+			BatchMax: 100},
 			stopAt{r, cancel})
 	}()
 	<-ctx.Done()
@@ -70,7 +73,7 @@ func (w *world) folder() *folder { return newFolder(w.bus, Default(), zerolog.No
 
 func (w *world) load(key string) []byte {
 	w.t.Helper()
-	e, err := w.bus.Load(w.t.Context(), bus.State, key)
+	e, err := w.bus.KV.Load(w.t.Context(), kv.State, key)
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil
 	}
@@ -98,12 +101,12 @@ func TestRedeliveryWritesTheViewsThatMayBeOwed(t *testing.T) {
 	if view == nil {
 		t.Fatal("no view")
 	}
-	e, err := w.bus.Load(t.Context(), bus.State, blockerKey)
+	e, err := w.bus.KV.Load(t.Context(), kv.State, blockerKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// as if the first ledger had died before it
-	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, e.Rev); err != nil {
+	if err := w.bus.KV.Delete(t.Context(), kv.State, blockerKey, e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	w.fold(w.folder(), ms...)
@@ -154,7 +157,7 @@ func TestAGapIsReadFromTheLog(t *testing.T) {
 // appendOdd appends an event as a foreign writer can.
 func (w *world) appendOdd(r events.Ref, e events.Event) {
 	w.t.Helper()
-	seq, err := w.bus.Append(w.t.Context(), r, events.WriterHarness, w.seq[r], []events.Event{e})
+	seq, err := w.bus.Log.Append(w.t.Context(), r, events.WriterHarness, w.seq[r], []events.Event{e})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -187,25 +190,25 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	w.open(ref)
 	l := w.settle(Default())
 	doc, view := w.load(events.SessionKey(ref)), w.load(blockerKey)
-	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.bus.Store(t.Context(), bus.State, e.Key,
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, e.Key,
 		[]byte(strings.Replace(string(doc), "a session", "a lie", 1)), e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	stray := events.SessionKey(events.Ref{Harness: "h1", Session: "stray"})
 	for _, key := range []string{stray, events.BlockerKey("h1", "s1", "s1", "stray")} {
-		if _, err := w.bus.Store(t.Context(), bus.State, key, doc, 0); err != nil {
+		if _, err := w.bus.KV.Store(t.Context(), kv.State, key, doc, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v, err := w.bus.Load(t.Context(), bus.State, blockerKey)
+	v, err := w.bus.KV.Load(t.Context(), kv.State, blockerKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, v.Rev); err != nil {
+	if err := w.bus.KV.Delete(t.Context(), kv.State, blockerKey, v.Rev); err != nil {
 		t.Fatal(err)
 	}
 	if reply := w.rebuild(l, request.Rebuild{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 ||
@@ -249,13 +252,13 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 		}
 		w.gone(events.SessionKey(ref))
 	})
-	left, err := w.bus.Read(t.Context(), ref, 0)
+	left, err := w.bus.Log.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Guard == 0 {
 		t.Fatalf("%v: %d commits left", err, len(left))
 	}
 	evs := []events.Event{events.New("again", events.HarnessSource("h1", "2"), ref, 1, time.Unix(0, 0),
 		events.SessionOpened{Incarnation: "2"})}
-	if _, err := w.bus.Append(t.Context(), ref, events.WriterHarness, 0, evs); !errors.Is(err, bus.ErrLostRace) {
+	if _, err := w.bus.Log.Append(t.Context(), ref, events.WriterHarness, 0, evs); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("the id was opened again: %v", err)
 	}
 	w.seq[ref] = left[0].Seq
@@ -269,7 +272,7 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	w := newWorld(t)
 	newer := []byte(`{"v":2,"harness":"h1","session":"s1","turn":"a shape of the future"}`)
-	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), newer, 0); err != nil {
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, events.SessionKey(ref), newer, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.run(Default())
@@ -291,7 +294,7 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	if msgs, _ := w.parkedUsage(); msgs != 2 {
 		t.Errorf("%d of its 2 commits are parked", msgs)
 	}
-	err := w.bus.Request(t.Context(), Name, "answer", answer("a"), nil)
+	err := w.bus.Services.Request(t.Context(), Name, "answer", answer("a"), nil)
 	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 503 || !strings.Contains(r.Message, "upgrade") {
 		t.Errorf("an answer there: %v", err)
 	}
@@ -299,7 +302,7 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 
 func TestWhatIsNoDocumentIsReplacedByTheLogsOwn(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), []byte(`garbage`), 0); err != nil {
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, events.SessionKey(ref), []byte(`garbage`), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.open(ref)

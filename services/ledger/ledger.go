@@ -38,6 +38,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/control"
 )
 
@@ -99,7 +100,7 @@ type Ledger struct {
 	longAgos chan struct{} // a slot for each request that reads a whole session
 }
 
-// New returns a ledger. The cell must be set up before: see [bus.Bus.Ensure].
+// New returns a ledger. The cell must be set up before: see [layout.Layout.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -111,17 +112,18 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 }
 
 // Source returns the consumer with which a ledger reads the log.
-func Source(cfg Config) bus.Source {
-	return bus.Source{Stream: bus.LogStream, Durable: Name, BatchMax: cfg.BatchMax}
+func Source(cfg Config) consumer.Source {
+	return consumer.Source{Stream: consumer.LogStream, Durable: Name, BatchMax: cfg.BatchMax}
 }
 
 // Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
 // too.
 func (l *Ledger) Run(ctx context.Context) error {
 	return control.Together(ctx,
-		func(ctx context.Context) error { return l.bus.Consume(ctx, Source(l.cfg), l.fold) },
+		func(ctx context.Context) error { return l.bus.Consumers.Consume(ctx, Source(l.cfg), l.fold) },
 		func(ctx context.Context) error {
-			return l.bus.Serve(ctx, Name, l.cfg.Version, "folds the log, appends what people ask for", l.endpoints())
+			return l.bus.Services.Serve(ctx, Name, l.cfg.Version, "folds the log, appends what people ask for",
+				l.endpoints())
 		},
 		l.follow,
 		l.fold.workApart,
@@ -137,7 +139,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 // follow keeps the end of the log in memory, for requests and for the views.
 func (l *Ledger) follow(ctx context.Context) error {
 	cell := l.bus.Cell()
-	return l.bus.Follow(ctx, "", func(uint64) { l.fold.tail.clear() }, func(m bus.Message) {
+	return l.bus.Log.Follow(ctx, "", func(uint64) { l.fold.tail.clear() }, func(m bus.Message) {
 		if r, _, err := cell.ParseLog(m.Subject); err == nil {
 			l.fold.tail.add(r, m)
 		}

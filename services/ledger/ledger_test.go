@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -85,7 +86,7 @@ func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts .
 	for i, f := range facts {
 		evs[i] = events.New(w.bus.NewID(), source, r, 1, time.Unix(0, 0), f)
 	}
-	seq, err := w.bus.Append(w.t.Context(), r, writer, w.seq[r], evs)
+	seq, err := w.bus.Log.Append(w.t.Context(), r, writer, w.seq[r], evs)
 	if err != nil {
 		w.t.Fatalf("append: %v", err)
 	}
@@ -106,12 +107,12 @@ func (w *world) open(r events.Ref) {
 }
 
 // await waits until an entry of the state bucket satisfies ok.
-func (w *world) await(key string, ok func(bus.Entry) bool) bus.Entry {
+func (w *world) await(key string, ok func(kv.Entry) bool) kv.Entry {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	var found bus.Entry
-	err := w.bus.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
+	var found kv.Entry
+	err := w.bus.KV.Watch(ctx, kv.State, []string{key}, func(u kv.Update) error {
 		if !u.Ready && ok(u.Entry) {
 			found = u.Entry
 			return errFound
@@ -130,7 +131,7 @@ var errFound = errors.New("found")
 func (w *world) gone(key string) {
 	w.t.Helper()
 	natstest.Until(w.t, key+" is gone", func() bool {
-		_, err := w.bus.Load(w.t.Context(), bus.State, key)
+		_, err := w.bus.KV.Load(w.t.Context(), kv.State, key)
 		return errors.Is(err, bus.ErrNotFound)
 	})
 }
@@ -138,7 +139,7 @@ func (w *world) gone(key string) {
 // document waits for a document with this seq.
 func (w *world) document(r events.Ref, seq uint64) *session.State {
 	w.t.Helper()
-	e := w.await(events.SessionKey(r), func(e bus.Entry) bool {
+	e := w.await(events.SessionKey(r), func(e kv.Entry) bool {
 		st, err := session.Decode(e.Value)
 		return err == nil && st.Seq >= seq
 	})
@@ -152,7 +153,7 @@ func (w *world) document(r events.Ref, seq uint64) *session.State {
 func (w *world) blocker(st *session.State, prompt string, status session.Status) session.Blocker {
 	w.t.Helper()
 	var b session.Blocker
-	w.await(st.BlockerKey(prompt), func(e bus.Entry) bool {
+	w.await(st.BlockerKey(prompt), func(e kv.Entry) bool {
 		return json.Unmarshal(e.Value, &b) == nil && b.Status == status
 	})
 	return b
@@ -164,7 +165,7 @@ func (w *world) ask(verb string, req, reply any) *events.Refusal {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for {
-		err := w.bus.Request(ctx, Name, verb, req, reply)
+		err := w.bus.Services.Request(ctx, Name, verb, req, reply)
 		refusal, ok := errors.AsType[*events.Refusal](err)
 		switch {
 		case err == nil:
@@ -202,7 +203,7 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 		t.Errorf("answered: %+v", b)
 	}
 	var work session.Work
-	w.await(events.WorkKey(ref), func(e bus.Entry) bool {
+	w.await(events.WorkKey(ref), func(e kv.Entry) bool {
 		return json.Unmarshal(e.Value, &work) == nil && len(work.Prompts) == 1
 	})
 	if p := work.Prompts["p1"]; p.Status != session.Answered || p.By != "ada" {
@@ -210,7 +211,7 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 	}
 	w.say(ref, events.ToolCompleted{Call: "c1"})
 	w.gone(events.WorkKey(ref))
-	w.await(st.BlockerKey("p1"), func(e bus.Entry) bool {
+	w.await(st.BlockerKey("p1"), func(e kv.Entry) bool {
 		return json.Unmarshal(e.Value, &b) == nil && !b.DeliveredAt.IsZero()
 	})
 }
@@ -347,7 +348,7 @@ func TestADecisionLongAfter(t *testing.T) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if last, err := w.bus.LastSeq(t.Context()); err != nil || last != w.seq[ref] {
+	if last, err := w.bus.Log.LastSeq(t.Context()); err != nil || last != w.seq[ref] {
 		t.Errorf("%v: %d is in the log, %d was the last", err, last, w.seq[ref])
 	}
 }

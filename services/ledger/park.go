@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 )
 
 // Limits of parked input. The log has what they leave out, at the place that the parked message names.
@@ -28,7 +29,7 @@ type parked struct {
 
 // park sends unreadable input to the operator's stream: one message for each kind of problem of a commit, with its
 // facts and the reason. It does not wait.
-func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) []bus.Pending {
+func (f *folder) park(ctx context.Context, ts []*touched, strays []park.Parked) []bus.Pending {
 	for _, t := range ts {
 		strays = append(strays, t.together()...)
 	}
@@ -38,13 +39,13 @@ func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) [
 			p.Body, p.Bytes = nil, len(p.Body)
 		}
 		f.log.Warn().Str("session", p.Ref.String()).Uint64("seq", p.Seq).Str("reason", p.Reason).Msg("parked")
-		under = append(under, f.bus.ParkAsync(ctx, p))
+		under = append(under, f.bus.Parking.ParkAsync(ctx, p))
 	}
 	return under
 }
 
 // together merges the items of one commit and one kind, in the order in which they were found.
-func (t *touched) together() []bus.Parked {
+func (t *touched) together() []park.Parked {
 	type sort struct {
 		seq uint64
 		why string
@@ -58,9 +59,9 @@ func (t *touched) together() []bus.Parked {
 		}
 		of[k] = append(of[k], p)
 	}
-	all := make([]bus.Parked, 0, len(order))
+	all := make([]park.Parked, 0, len(order))
 	for _, k := range order {
-		p := bus.Parked{Why: k.why, Ref: t.ref, Seq: k.seq, Reason: reasons(of[k]), Facts: ranges(of[k])}
+		p := park.Parked{Why: k.why, Ref: t.ref, Seq: k.seq, Reason: reasons(of[k]), Facts: ranges(of[k])}
 		for _, m := range t.msgs {
 			if m.Seq == k.seq {
 				p.Header, p.Body = m.Header, m.Body

@@ -22,7 +22,7 @@ func (w *world) raw(r events.Ref, header nats.Header, body string) bus.Message {
 // parkedUsage returns how many messages and bytes the stream of parked input holds.
 func (w *world) parkedUsage() (msgs, size uint64) {
 	w.t.Helper()
-	found, err := w.bus.Inspect(w.t.Context())
+	found, err := w.bus.Layout.Inspect(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

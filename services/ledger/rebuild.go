@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -83,7 +84,7 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 		refs[only] = true
 		return refs, nil
 	}
-	err := l.bus.Scan(ctx, 0, func(c events.Commit) error {
+	err := l.bus.Log.Scan(ctx, 0, func(c events.Commit) error {
 		if c.Ref.Validate() == nil && (only.Harness == "" || only.Harness == c.Ref.Harness) {
 			refs[c.Ref] = true
 		}
@@ -103,7 +104,7 @@ func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map
 		return nil
 	}
 	var strays []events.Ref
-	err := l.bus.List(ctx, bus.State, events.SessionKeys(req.Harness), func(e bus.Entry) error {
+	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(req.Harness), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err == nil && !refs[r] {
 			strays = append(strays, r)
@@ -151,7 +152,7 @@ func (l *Ledger) rebuildWith(ctx context.Context, r events.Ref, accept bool) (ch
 }
 
 func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bool, int, error) {
-	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // before the log is read, so that newer writes win
+	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r)) // before the log is read, so that newer writes win
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return false, 0, err
 	}
@@ -177,14 +178,14 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 }
 
 // storeFolded stores the fold of a log in place of the document that was read before.
-func (l *Ledger) storeFolded(ctx context.Context, e bus.Entry, g logged) (bool, int, error) {
+func (l *Ledger) storeFolded(ctx context.Context, e kv.Entry, g logged) (bool, int, error) {
 	doc, err := g.state.Encode()
 	if err != nil {
 		return false, 0, err
 	}
 	rev, changed := e.Rev, !bytes.Equal(doc, e.Value)
 	if changed {
-		if rev, err = l.bus.Store(ctx, bus.State, events.SessionKey(g.state.Ref()), doc, e.Rev); err != nil {
+		if rev, err = l.bus.KV.Store(ctx, kv.State, events.SessionKey(g.state.Ref()), doc, e.Rev); err != nil {
 			return false, 0, err
 		}
 		l.fold.cache.drop(g.state.Ref()) // it belongs to the revision before
@@ -194,11 +195,11 @@ func (l *Ledger) storeFolded(ctx context.Context, e bus.Entry, g logged) (bool, 
 }
 
 // removeDocument removes a document without a log, and the entries of its views.
-func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, doc *session.State) (bool, int, error) {
+func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e kv.Entry, doc *session.State) (bool, int, error) {
 	if e.Rev == 0 {
 		return false, 0, nil
 	}
-	if err := l.bus.Delete(ctx, bus.State, events.SessionKey(r), e.Rev); err != nil {
+	if err := l.bus.KV.Delete(ctx, kv.State, events.SessionKey(r), e.Rev); err != nil {
 		return false, 0, err
 	}
 	if doc == nil {
@@ -210,7 +211,7 @@ func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, 
 	}
 	n := 0
 	for _, v := range have {
-		if err := l.bus.Delete(ctx, bus.State, v.Key, v.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+		if err := l.bus.KV.Delete(ctx, kv.State, v.Key, v.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
 			return true, n, err
 		}
 		n++
@@ -222,7 +223,7 @@ func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, 
 // longer lists is left to expire.
 func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64, commits []events.Commit) (int,
 	error) {
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock.Now(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -239,7 +240,7 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 	if err != nil {
 		return 0, err
 	}
-	var writes []bus.View
+	var writes []kv.View
 	for _, v := range append(want, work) {
 		if !bytes.Equal(have[v.Key].Value, v.Value) && !sameWork(have[v.Key].Value, v.Value) {
 			writes = append(writes, v)
@@ -250,9 +251,9 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 		if l.expires(st, entry.Value, now) {
 			continue
 		}
-		writes = append(writes, bus.View{Key: key})
+		writes = append(writes, kv.View{Key: key})
 	}
-	_, err = l.bus.StoreDocs(ctx, []bus.Doc{{Key: events.SessionKey(st.Ref()), Rev: rev, Views: writes}})
+	_, err = l.bus.KV.StoreDocs(ctx, []kv.Doc{{Key: events.SessionKey(st.Ref()), Rev: rev, Views: writes}})
 	return len(writes), err
 }
 
@@ -285,12 +286,12 @@ func (l *Ledger) expires(st *session.State, entry []byte, now time.Time) bool {
 const goneSlack = time.Minute
 
 // presentViews returns the stored entries of a session's views.
-func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[string]bus.Entry, error) {
-	have := map[string]bus.Entry{}
-	keep := func(e bus.Entry) error { have[e.Key] = e; return nil }
+func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[string]kv.Entry, error) {
+	have := map[string]kv.Entry{}
+	keep := func(e kv.Entry) error { have[e.Key] = e; return nil }
 	for _, filter := range []string{events.BlockerSessionKeys(st.Harness, st.Root, st.Session),
 		events.WorkKey(st.Ref())} {
-		if err := l.bus.List(ctx, bus.State, filter, keep); err != nil {
+		if err := l.bus.KV.List(ctx, kv.State, filter, keep); err != nil {
 			return nil, fmt.Errorf("ledger: views of %s: %w", st.Ref(), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -86,7 +87,7 @@ func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err e
 	if err != nil || x != nil {
 		return false, err
 	}
-	e, err := l.bus.Load(ctx, bus.State, events.LostKey(r))
+	e, err := l.bus.KV.Load(ctx, kv.State, events.LostKey(r))
 	if errors.Is(err, bus.ErrNotFound) {
 		return true, nil
 	}
@@ -95,7 +96,7 @@ func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err e
 	}
 	var note Lost
 	if err := json.Unmarshal(e.Value, &note); err != nil || note.Ref != r {
-		return true, l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+		return true, l.bus.KV.Delete(ctx, kv.State, e.Key, e.Rev)
 	}
 	g, err := l.logged(ctx, r)
 	if err != nil {
@@ -107,7 +108,7 @@ func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err e
 		return false, nil
 	}
 	l.log.Info().Str("session", r.String()).Uint64("seq", note.Known).Msg("the log has again what it had lost")
-	return true, l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+	return true, l.bus.KV.Delete(ctx, kv.State, e.Key, e.Rev)
 }
 
 // mend compares one document with the log, commit by commit, and rebuilds it if it differs. If the document is ahead of
@@ -124,11 +125,11 @@ func (l *Ledger) mend(ctx context.Context, r events.Ref) (*loss, error) {
 }
 
 func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
-	acked, err := l.bus.Acked(ctx, Source(l.cfg))
+	acked, err := l.bus.Consumers.Acked(ctx, Source(l.cfg))
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return nil, err
 	}
-	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r))
+	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r))
 	none := errors.Is(err, bus.ErrNotFound)
 	if err != nil && !none {
 		return nil, err
@@ -158,7 +159,7 @@ func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
 }
 
 // agrees reports whether a document is the fold of the log up to its place, and not older than what was acknowledged.
-func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64) bool {
+func (l *Ledger) agrees(e kv.Entry, doc *session.State, g logged, acked uint64) bool {
 	if doc.Seq < g.state.Seq && g.state.Seq <= acked {
 		return false
 	}
@@ -173,7 +174,7 @@ func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64)
 }
 
 // mendLoss notes a loss, and then rebuilds the document if the session can continue from the log.
-func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) error {
+func (l *Ledger) mendLoss(ctx context.Context, e kv.Entry, g logged, x *loss) error {
 	if err := l.keepDocument(ctx, e, x); err != nil || !replaceable(e, x) {
 		return err
 	}
@@ -184,11 +185,11 @@ func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) e
 
 // replaceable reports whether a document that is ahead of the log can be rebuilt: the log has the session's beginning,
 // and a note can keep the document.
-func replaceable(e bus.Entry, x *loss) bool { return x.shorter() && len(e.Value) <= documentCopyMax }
+func replaceable(e kv.Entry, x *loss) bool { return x.shorter() && len(e.Value) <= documentCopyMax }
 
 // keepDocument stores the document in a note before it is replaced. A document that is kept needs no copy.
-func (l *Ledger) keepDocument(ctx context.Context, e bus.Entry, x *loss) error {
-	now, err := l.bus.Now(ctx)
+func (l *Ledger) keepDocument(ctx context.Context, e kv.Entry, x *loss) error {
+	now, err := l.bus.Clock.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (l *Ledger) keepDocument(ctx context.Context, e bus.Entry, x *loss) error {
 // recordLoss stores a note, unless a stored one has as much.
 func (l *Ledger) recordLoss(ctx context.Context, note Lost) error {
 	key := events.LostKey(note.Ref)
-	e, err := l.bus.Load(ctx, bus.State, key)
+	e, err := l.bus.KV.Load(ctx, kv.State, key)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return err
 	}
@@ -217,20 +218,20 @@ func (l *Ledger) recordLoss(ctx context.Context, note Lost) error {
 	if err != nil {
 		return fmt.Errorf("ledger: note of the loss in %s: %w", note.Ref, err)
 	}
-	_, err = l.bus.Store(ctx, bus.State, key, body, e.Rev)
+	_, err = l.bus.KV.Store(ctx, kv.State, key, body, e.Rev)
 	return err
 }
 
 // forgetLoss removes the note of an accepted loss.
 func (l *Ledger) forgetLoss(ctx context.Context, r events.Ref) error {
-	e, err := l.bus.Load(ctx, bus.State, events.LostKey(r))
+	e, err := l.bus.KV.Load(ctx, kv.State, events.LostKey(r))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
 	}
-	return l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+	return l.bus.KV.Delete(ctx, kv.State, e.Key, e.Rev)
 }
 
 // walk compares every document with the log, slowly and continuously, in the active process, or in any while none is
@@ -253,17 +254,17 @@ func (l *Ledger) mayWalk(ctx context.Context) bool {
 	if l.fold.active.Load() {
 		return true
 	}
-	_, active, err := l.bus.Lag(ctx, Source(l.cfg))
+	_, active, err := l.bus.Consumers.Lag(ctx, Source(l.cfg))
 	return err != nil && ctx.Err() == nil || active == ""
 }
 
 func (l *Ledger) walkOnce(ctx context.Context) error {
-	refs, err := l.bus.Heads(ctx, "")
+	refs, err := l.bus.Log.Heads(ctx, "")
 	if err != nil {
 		return err
 	}
 	long := map[events.Ref]bool{}
-	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err = l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err != nil {
 			return nil

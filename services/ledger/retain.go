@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -50,7 +51,7 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	full, err := l.bus.NearlyFull(ctx)
+	full, err := l.bus.Log.NearlyFull(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -58,8 +59,8 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 }
 
 func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
-	var closed, unborn []bus.Entry
-	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	var closed, unborn []kv.Entry
+	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if h, err := session.ReadHead(e.Value); err == nil && h.Open() {
 			return nil
 		}
@@ -109,7 +110,7 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 
 // ended is a session to purge, and its document's entry. The state is the log's.
 type ended struct {
-	bus.Entry
+	kv.Entry
 	state *session.State
 }
 
@@ -122,7 +123,7 @@ func (l *Ledger) isDue(st *session.State, now events.Clock, full bool) bool {
 // verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be
 // wrong. A document that differs is rebuilt, and verified returns nil; the next pass reads the new one. It returns a
 // [loss] if the document is ahead of the log.
-func (l *Ledger) verified(ctx context.Context, e bus.Entry) (*session.State, error) {
+func (l *Ledger) verified(ctx context.Context, e kv.Entry) (*session.State, error) {
 	doc, err := session.Decode(e.Value)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: retention: %w", err)
@@ -165,10 +166,10 @@ func (l *Ledger) purge(ctx context.Context, e ended) error {
 	if marked, err := l.mark(ctx, st); err != nil || !marked {
 		return err
 	}
-	if err := l.bus.PurgeSession(ctx, st.Ref(), st.Seq); err != nil {
+	if err := l.bus.Log.PurgeSession(ctx, st.Ref(), st.Seq); err != nil {
 		return fmt.Errorf("ledger: retention: log of %s: %w", st.Ref(), err)
 	}
-	if err := l.bus.Delete(ctx, bus.State, e.Key, e.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+	if err := l.bus.KV.Delete(ctx, kv.State, e.Key, e.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
 		return fmt.Errorf("ledger: retention: document of %s: %w", st.Ref(), err)
 	}
 	return nil
@@ -193,7 +194,7 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 	})
 	for _, name := range names {
 		if err == nil {
-			err = l.bus.DeleteObject(ctx, name)
+			err = l.bus.Objects.Delete(ctx, name)
 		}
 	}
 	if err != nil {
@@ -206,7 +207,7 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 // commit of a new session. After an unguarded append it does not: then the close is appended once more, and the next
 // pass purges the session.
 func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err error) {
-	c, err := l.bus.Commit(ctx, st.Seq)
+	c, err := l.bus.Log.Commit(ctx, st.Seq)
 	if err != nil || c.Guarded {
 		return err == nil, err
 	}
@@ -217,7 +218,7 @@ func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err 
 func (l *Ledger) appendClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
 	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(),
 		f)
-	_, err := l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})
+	_, err := l.bus.Log.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})
 	if errors.Is(err, bus.ErrLostRace) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -28,7 +29,7 @@ func (w *world) forge(r events.Ref, change func(*session.State)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.bus.Store(w.t.Context(), bus.State, events.SessionKey(r), doc, rev); err != nil {
+	if _, err := w.bus.KV.Store(w.t.Context(), kv.State, events.SessionKey(r), doc, rev); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -91,7 +92,7 @@ func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.open(ref)
-			object, err := w.bus.PutObject(t.Context(), ref, []byte("large"))
+			object, err := w.bus.Objects.Put(t.Context(), ref, []byte("large"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,10 +107,10 @@ func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 					t.Errorf("purged %d, %v", n, err)
 				}
 			}
-			if left, err := w.bus.Read(t.Context(), ref, 0); err != nil || len(left) != 2 {
+			if left, err := w.bus.Log.Read(t.Context(), ref, 0); err != nil || len(left) != 2 {
 				t.Errorf("left %d commits of 2, %v", len(left), err)
 			}
-			if err := w.bus.HasObject(t.Context(), object); err != nil {
+			if err := w.bus.Objects.Has(t.Context(), object); err != nil {
 				t.Errorf("its object: %v", err)
 			}
 			if st, _, err := loadDoc(t.Context(), w.bus, ref); err != nil || !reflect.DeepEqual(st, want) {
@@ -124,7 +125,7 @@ func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 func TestAClosedSessionWhoseLogLostACommitIsNotPurged(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	object, err := w.bus.PutObject(t.Context(), ref, []byte("large"))
+	object, err := w.bus.Objects.Put(t.Context(), ref, []byte("large"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,13 +142,13 @@ func TestAClosedSessionWhoseLogLostACommitIsNotPurged(t *testing.T) {
 			t.Errorf("purged %d, %v; want nothing, and that commit %d is missing", n, err, lost)
 		}
 	}
-	if left, err := w.bus.Read(t.Context(), ref, 0); err != nil || len(left) != 3 {
+	if left, err := w.bus.Log.Read(t.Context(), ref, 0); err != nil || len(left) != 3 {
 		t.Errorf("left %d commits of 3, %v", len(left), err)
 	}
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
 		t.Errorf("the document became %s", got)
 	}
-	if err := w.bus.HasObject(t.Context(), object); err != nil {
+	if err := w.bus.Objects.Has(t.Context(), object); err != nil {
 		t.Errorf("its object: %v", err)
 	}
 }
@@ -166,7 +167,7 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	})
 	cfg.Retain, cfg.RetainEvery = time.Second, 100*time.Millisecond
 	w.during(cfg, func() { w.gone(events.SessionKey(ref)) })
-	left, err := w.bus.Read(t.Context(), ref, 0)
+	left, err := w.bus.Log.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Writer != events.WriterLedger || left[0].Guard == 0 {
 		t.Fatalf("%v: left %+v", err, left)
 	}
@@ -185,7 +186,7 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	other := events.Ref{Harness: ref.Harness, Session: "other"}
 	var names []string
 	for _, r := range []events.Ref{ref, other} {
-		name, err := w.bus.PutObject(t.Context(), r, []byte("large"))
+		name, err := w.bus.Objects.Put(t.Context(), r, []byte("large"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,10 +198,10 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
-	if err := w.bus.HasObject(t.Context(), names[0]); !errors.Is(err, bus.ErrNotFound) {
+	if err := w.bus.Objects.Has(t.Context(), names[0]); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("the purged session's object: %v", err)
 	}
-	if err := w.bus.HasObject(t.Context(), names[1]); err != nil {
+	if err := w.bus.Objects.Has(t.Context(), names[1]); err != nil {
 		t.Errorf("another session's object: %v", err)
 	}
 }
@@ -257,7 +258,7 @@ func TestRetentionOfANearlyFullLog(t *testing.T) {
 	other := events.Ref{Harness: "h2", Session: "large"}
 	natstest.Until(t, "the log to be nearly full", func() bool {
 		w.say(other, events.ToolFailed{Call: "c", Error: events.Failure{Kind: "odd", Text: strings.Repeat("x", 8<<10)}})
-		full, err := w.bus.NearlyFull(t.Context())
+		full, err := w.bus.Log.NearlyFull(t.Context())
 		return full && err == nil
 	})
 	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
@@ -269,11 +270,11 @@ func TestRetentionOfANearlyFullLog(t *testing.T) {
 func (w *world) left(name string) string {
 	w.t.Helper()
 	r := events.Ref{Harness: "h1", Session: name}
-	cs, err := w.bus.Read(w.t.Context(), r, 0)
+	cs, err := w.bus.Log.Read(w.t.Context(), r, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, err = w.bus.Load(w.t.Context(), bus.State, events.SessionKey(r))
+	_, err = w.bus.KV.Load(w.t.Context(), kv.State, events.SessionKey(r))
 	switch last := cs[len(cs)-1]; {
 	case len(cs) == 1 && last.Seq == w.seq[r] && errors.Is(err, bus.ErrNotFound):
 		return "purged"
@@ -309,7 +310,7 @@ func TestAnEndWithoutAGuardIsSaidAgain(t *testing.T) {
 		if _, err := l.retainAt(t.Context(), w.later(2*Default().Retain), false); err != nil {
 			t.Fatal(err)
 		}
-		left, err := w.bus.Read(t.Context(), ref, 0)
+		left, err := w.bus.Log.Read(t.Context(), ref, 0)
 		if err != nil || len(left) != want {
 			t.Fatalf("left %d commits, %v; want %d", len(left), err, want)
 		}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -26,8 +27,8 @@ const (
 	longAgoMax     = 2      // requests that read a whole session, at the same time
 )
 
-func (l *Ledger) endpoints() []bus.Endpoint {
-	return []bus.Endpoint{
+func (l *Ledger) endpoints() []rpc.Endpoint {
+	return []rpc.Endpoint{
 		control.Endpoint(request.LedgerGet, l.get),
 		control.Endpoint(request.LedgerList, l.list),
 		control.Endpoint(request.LedgerRebuild, l.rebuild),
@@ -114,7 +115,7 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 	}
 	st, known := session.New(who.ref), false
 	var then *session.State // just after its end
-	err := l.bus.Each(ctx, who.ref, 0, func(c events.Commit) error {
+	err := l.bus.Log.Each(ctx, who.ref, 0, func(c events.Commit) error {
 		st.Fold(&c)
 		_, ended := st.Ended(session.EntityPrompt, who.prompt)
 		if ended && !known {
@@ -129,7 +130,7 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 	case then == nil:
 		return session.Decision{}, unknown
 	}
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock.Now(ctx)
 	if err != nil {
 		return session.Decision{}, err
 	}
@@ -166,7 +167,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	if !sure && !gap {
 		return st, tail, nil
 	}
-	err := l.bus.Each(ctx, r, st.Seq+1, func(c events.Commit) error {
+	err := l.bus.Log.Each(ctx, r, st.Seq+1, func(c events.Commit) error {
 		if len(tail) >= currentReadMax {
 			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits behind its log: ask again",
 				r, currentReadMax))
@@ -232,12 +233,12 @@ func (l *Ledger) list(ctx context.Context, q request.List) (request.Documents, e
 		q.Limit = listDefault
 	}
 	q.Limit = min(q.Limit, request.ListMax)
-	var page []bus.Entry
+	var page []kv.Entry
 	cut := func(n int) {
-		slices.SortFunc(page, func(a, b bus.Entry) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(page, func(a, b kv.Entry) int { return strings.Compare(a.Key, b.Key) })
 		page = page[:min(n, len(page))]
 	}
-	err := l.bus.List(ctx, bus.State, events.SessionKeys(q.Harness), func(e bus.Entry) error {
+	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(q.Harness), func(e kv.Entry) error {
 		if e.Key > q.After && wants(&q, e.Value) {
 			page = append(page, e)
 		}
@@ -254,7 +255,7 @@ func (l *Ledger) list(ctx context.Context, q request.List) (request.Documents, e
 }
 
 // pageOf cuts a page at its limit, or where a reply would no longer fit into one message.
-func pageOf(found []bus.Entry, limit int) request.Documents {
+func pageOf(found []kv.Entry, limit int) request.Documents {
 	reply := request.Documents{Documents: []json.RawMessage{}}
 	size := 0
 	for i, e := range found {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -59,12 +60,12 @@ type seen struct {
 // last commit, not the commits: the ledger's slow walk finds a hole within a session and notes it.
 func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var found Survey
-	acked, err := b.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
+	acked, err := b.Consumers.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return found, fmt.Errorf("ledger: survey: %w", err)
 	}
 	docs := map[events.Ref]seen{}
-	err = b.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err = b.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if r, err := events.ParseSessionKey(e.Key); err == nil {
 			docs[r] = see(r, e)
 		}
@@ -73,7 +74,7 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	if err != nil {
 		return found, fmt.Errorf("ledger: survey: %w", err)
 	}
-	heads, err := b.Heads(ctx, "")
+	heads, err := b.Log.Heads(ctx, "")
 	if err != nil {
 		return found, fmt.Errorf("ledger: survey: %w", err)
 	}
@@ -104,7 +105,7 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 }
 
 // see reads a document's place.
-func see(r events.Ref, e bus.Entry) seen {
+func see(r events.Ref, e kv.Entry) seen {
 	st, err := session.Decode(e.Value)
 	if err != nil || st.Ref() != r {
 		newer := errors.Is(err, session.ErrNewerLayout)
@@ -116,7 +117,7 @@ func see(r events.Ref, e bus.Entry) seen {
 // setAside returns the sessions whose documents are behind by design, because they are folded apart.
 func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 	behind := map[events.Ref]bool{}
-	err := b.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
+	err := b.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		var x Aside
 		if r, err := events.ParseAsideKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil {
 			behind[r] = x.Behind
@@ -132,7 +133,7 @@ func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 // notes returns the losses that the ledger has noted.
 func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
 	var all []Lost
-	err := b.List(ctx, bus.State, events.LostKeys(""), func(e bus.Entry) error {
+	err := b.KV.List(ctx, kv.State, events.LostKeys(""), func(e kv.Entry) error {
 		var x Lost
 		if r, err := events.ParseLostKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil && x.Ref == r {
 			all = append(all, x)
@@ -153,12 +154,12 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 	}
 	var mu sync.Mutex
 	err := each(ctx, headsAtOnceMax, doubtful, func(ctx context.Context, r events.Ref) error {
-		e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+		e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 		none := errors.Is(err, bus.ErrNotFound)
 		if err != nil && !none {
 			return fmt.Errorf("ledger: survey: %w", err)
 		}
-		head, err := b.Head(ctx, r)
+		head, err := b.Log.Head(ctx, r)
 		if err != nil {
 			return fmt.Errorf("ledger: survey: %w", err)
 		}
@@ -189,7 +190,7 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 
 // hasLog reports whether the log has more of a session than its tombstone.
 func hasLog(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
-	commits, err := b.Read(ctx, r, 0)
+	commits, err := b.Log.Read(ctx, r, 0)
 	if err != nil {
 		return false, fmt.Errorf("ledger: survey: %w", err)
 	}

@@ -108,7 +108,7 @@ func (w *world) idle(commits int) *Ledger {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cs, err := w.bus.Read(w.t.Context(), ref, 0)
+	cs, err := w.bus.Log.Read(w.t.Context(), ref, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestAPurgedSessionIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	last := w.say(ref, events.SessionClosed{Reason: "finished"})
-	if err := w.bus.PurgeSession(t.Context(), ref, last); err != nil {
+	if err := w.bus.Log.PurgeSession(t.Context(), ref, last); err != nil {
 		t.Fatal(err)
 	}
 	l, err := New(w.bus, Default(), zerolog.Nop())
@@ -193,7 +193,7 @@ func TestAPurgedSessionIsClosed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Follow(ctx, "", func(uint64) {}, func(m bus.Message) { l.fold.tail.add(ref, m) })
+		done <- w.bus.Log.Follow(ctx, "", func(uint64) {}, func(m bus.Message) { l.fold.tail.add(ref, m) })
 	}()
 	natstest.Until(t, "something to be kept", func() bool {
 		w.say(ref, events.SessionClosed{Reason: "archived"})

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -20,7 +20,7 @@ type logged struct {
 
 // logged reads and folds a session's log, from the leader.
 func (l *Ledger) logged(ctx context.Context, r events.Ref) (logged, error) {
-	commits, err := l.bus.Read(ctx, r, 0)
+	commits, err := l.bus.Log.Read(ctx, r, 0)
 	if err != nil {
 		return logged{}, fmt.Errorf("ledger: read %s: %w", r, err)
 	}
@@ -104,7 +104,7 @@ func equal(a, b *session.State) bool {
 }
 
 // storedDocument returns a stored document; nil for none, and for one that is damaged or another session's.
-func storedDocument(r events.Ref, e bus.Entry) *session.State {
+func storedDocument(r events.Ref, e kv.Entry) *session.State {
 	st, err := session.Decode(e.Value)
 	if err != nil || st.Ref() != r {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -93,7 +93,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	}
 	w.during(Default(), func() {
 		var st *session.State
-		w.await(events.SessionKey(ref), func(e bus.Entry) bool {
+		w.await(events.SessionKey(ref), func(e kv.Entry) bool {
 			st = storedDocument(ref, e)
 			return st != nil && st.Seq == w.seq[ref]
 		})
@@ -211,7 +211,7 @@ func TestADocumentWithoutALogStands(t *testing.T) {
 	}
 	w.forge(lost, func(doc *session.State) { *doc = *st; doc.Session, doc.Root, doc.Seq = "lost", "lost", 1000 })
 	work := events.WorkKey(lost)
-	if _, err := w.bus.Store(t.Context(), bus.State, work, []byte(`{"harness":"h1","session":"lost","epoch":1}`),
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, work, []byte(`{"harness":"h1","session":"lost","epoch":1}`),
 		0); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	l := w.settle(Default())
-	if err := w.bus.PurgeSession(t.Context(), ref, w.seq[ref]); err != nil {
+	if err := w.bus.Log.PurgeSession(t.Context(), ref, w.seq[ref]); err != nil {
 		t.Fatal(err)
 	}
 	if x, err := l.mend(t.Context(), ref); err != nil || x == nil || x.missing != 1 || x.shorter() {
@@ -284,28 +284,28 @@ func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 // show.
 func TestADamagedDocumentIsRebuilt(t *testing.T) {
 	other := events.Ref{Harness: "h1", Session: "other"}
-	for name, damage := range map[string]func(w *world, e bus.Entry) ([]byte, bool){
-		"no document": func(*world, bus.Entry) ([]byte, bool) { return []byte("x"), true },
-		"cut short":   func(_ *world, e bus.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
-		"deleted":     func(*world, bus.Entry) ([]byte, bool) { return nil, true },
-		"another session's": func(w *world, _ bus.Entry) ([]byte, bool) {
+	for name, damage := range map[string]func(w *world, e kv.Entry) ([]byte, bool){
+		"no document": func(*world, kv.Entry) ([]byte, bool) { return []byte("x"), true },
+		"cut short":   func(_ *world, e kv.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
+		"deleted":     func(*world, kv.Entry) ([]byte, bool) { return nil, true },
+		"another session's": func(w *world, _ kv.Entry) ([]byte, bool) {
 			return w.load(events.SessionKey(other)), true
 		},
-		"folded by older rules": func(_ *world, e bus.Entry) ([]byte, bool) {
+		"folded by older rules": func(_ *world, e kv.Entry) ([]byte, bool) {
 			return bytes.ReplaceAll(e.Value, fmt.Appendf(nil, `,"rules":%d`, session.FoldRules), nil), true
 		},
-		"a head that cannot be read": func(_ *world, e bus.Entry) ([]byte, bool) {
+		"a head that cannot be read": func(_ *world, e kv.Entry) ([]byte, bool) {
 			return bytes.Replace(e.Value, fmt.Appendf(nil, `"head":{"v":1,"rules":%d`, session.FoldRules),
 				fmt.Appendf(nil, `"head":{"v":1,"rules":"%d"`, session.FoldRules), 1), true
 		},
-		"without a head": func(_ *world, e bus.Entry) ([]byte, bool) {
+		"without a head": func(_ *world, e kv.Entry) ([]byte, bool) {
 			return append([]byte(`{"v":1`), e.Value[bytes.Index(e.Value, []byte(`,"harness":`)):]...), false
 		},
-		"a head that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {
+		"a head that says something else": func(_ *world, e kv.Entry) ([]byte, bool) {
 			return bytes.Replace(e.Value, []byte(`"views":true`), []byte(`"views":false`), 1), false
 		},
-		"an older one": func(w *world, _ bus.Entry) ([]byte, bool) { return w.older(ref), true },
-		"one that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {
+		"an older one": func(w *world, _ kv.Entry) ([]byte, bool) { return w.older(ref), true },
+		"one that says something else": func(_ *world, e kv.Entry) ([]byte, bool) {
 			return bytes.Replace(e.Value, []byte("a session"), []byte("a lie"), 1), false
 		},
 	} {
@@ -320,15 +320,15 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 				w.acknowledged()
 				want = w.load(events.SessionKey(ref))
 			})
-			e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+			e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
 			if err != nil {
 				t.Fatal(err)
 			}
 			body, seen := damage(w, e)
 			if body == nil {
-				err = w.bus.Delete(t.Context(), bus.State, e.Key, e.Rev)
+				err = w.bus.KV.Delete(t.Context(), kv.State, e.Key, e.Rev)
 			} else {
-				_, err = w.bus.Store(t.Context(), bus.State, e.Key, body, e.Rev)
+				_, err = w.bus.KV.Store(t.Context(), kv.State, e.Key, body, e.Rev)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -348,7 +348,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			cfg.WalkEvery = 10 * time.Millisecond
 			w.during(cfg, func() {
 				w.say(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
-				w.await(events.SessionKey(ref), func(e bus.Entry) bool { return bytes.Equal(e.Value, want) })
+				w.await(events.SessionKey(ref), func(e kv.Entry) bool { return bytes.Equal(e.Value, want) })
 			})
 		})
 	}
@@ -367,12 +367,12 @@ func (w *world) ledger() *Ledger {
 // acknowledged waits until a ledger has handled everything in the log.
 func (w *world) acknowledged() {
 	w.t.Helper()
-	last, err := w.bus.LastSeq(w.t.Context())
+	last, err := w.bus.Log.LastSeq(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	natstest.Until(w.t, "all to be acknowledged", func() bool {
-		n, err := w.bus.Acked(w.t.Context(), Source(Default()))
+		n, err := w.bus.Consumers.Acked(w.t.Context(), Source(Default()))
 		return err == nil && n == last
 	})
 }
@@ -380,7 +380,7 @@ func (w *world) acknowledged() {
 // older returns a session's document after its first commit.
 func (w *world) older(r events.Ref) []byte {
 	w.t.Helper()
-	commits, err := w.bus.Read(w.t.Context(), r, 0)
+	commits, err := w.bus.Log.Read(w.t.Context(), r, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -427,8 +427,8 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 func (w *world) revisions() map[string]uint64 {
 	w.t.Helper()
 	all := map[string]uint64{}
-	if err := w.bus.List(w.t.Context(), bus.State, ">",
-		func(e bus.Entry) error { all[e.Key] = e.Rev; return nil }); err != nil {
+	if err := w.bus.KV.List(w.t.Context(), kv.State, ">",
+		func(e kv.Entry) error { all[e.Key] = e.Rev; return nil }); err != nil {
 		w.t.Fatal(err)
 	}
 	return all
@@ -454,7 +454,7 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	stays, body := entry(ref, "old-1", w.later(0).Now)
 	put := func(key string, body []byte) {
 		t.Helper()
-		if _, err := w.bus.Store(t.Context(), bus.State, key, body, 0); err != nil {
+		if _, err := w.bus.KV.Store(t.Context(), kv.State, key, body, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -498,9 +498,9 @@ func TestASessionSetAsideIsNotWrong(t *testing.T) {
 		w.document(ref, w.seq[ref])
 		w.acknowledged()
 	})
-	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
 	if err == nil {
-		_, err = w.bus.Store(t.Context(), bus.State, e.Key, w.older(ref), e.Rev)
+		_, err = w.bus.KV.Store(t.Context(), kv.State, e.Key, w.older(ref), e.Rev)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -511,7 +511,7 @@ func TestASessionSetAsideIsNotWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.bus.Store(t.Context(), bus.State, events.AsideKey(ref), body, 0); err != nil {
+			if _, err := w.bus.KV.Store(t.Context(), kv.State, events.AsideKey(ref), body, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // views renders what may have changed of a session's views.
-func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
+func (f *folder) views(ctx context.Context, t *touched) ([]kv.View, error) {
 	if t.owed {
 		return f.viewsOf(ctx, t, t.endedPrompts())
 	}
@@ -22,13 +23,13 @@ func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
 
 // viewsOf renders all of a session's views, with those of ended prompts: their entries may still show them as waiting,
 // though they are no longer among the recent endings.
-func (f *folder) viewsOf(ctx context.Context, t *touched, ended []string) ([]bus.View, error) {
+func (f *folder) viewsOf(ctx context.Context, t *touched, ended []string) ([]kv.View, error) {
 	prompts := append(t.state.BlockerPrompts(time.Time{}), ended...)
 	slices.Sort(prompts)
 	return f.renderViews(ctx, t, slices.Compact(prompts), true)
 }
 
-func (f *folder) renderViews(ctx context.Context, t *touched, prompts []string, work bool) ([]bus.View, error) {
+func (f *folder) renderViews(ctx context.Context, t *touched, prompts []string, work bool) ([]kv.View, error) {
 	src := f.commitSource(ctx, t.commits)
 	vs, err := blockerViews(t.state, prompts, f.cfg.ClosedFor, t.state.UpdatedAt, src)
 	if err != nil || !work {
@@ -65,7 +66,7 @@ func (f *folder) commitSource(ctx context.Context, batch []events.Commit) sessio
 		if c := f.tail.commit(seq); c != nil {
 			return c, nil
 		}
-		c, err := f.bus.Commit(ctx, seq)
+		c, err := f.bus.Log.Commit(ctx, seq)
 		return &c, err
 	}
 }
@@ -74,8 +75,8 @@ func (f *folder) commitSource(ctx context.Context, batch []events.Commit) sessio
 // expire; one whose commit the log lacks cannot be shown; one that the session no longer lists is removed: later
 // endings have displaced it.
 func blockerViews(st *session.State, prompts []string, closedFor time.Duration, now time.Time,
-	src session.Source) ([]bus.View, error) {
-	vs := make([]bus.View, 0, len(prompts))
+	src session.Source) ([]kv.View, error) {
+	vs := make([]kv.View, 0, len(prompts))
 	for _, id := range prompts {
 		b, err := st.Blocker(id, src)
 		switch {
@@ -84,7 +85,7 @@ func blockerViews(st *session.State, prompts []string, closedFor time.Duration, 
 		case err != nil:
 			return nil, err
 		case b == nil:
-			vs = append(vs, bus.View{Key: st.BlockerKey(id)})
+			vs = append(vs, kv.View{Key: st.BlockerKey(id)})
 			continue
 		}
 		ttl, gone := blockerTTL(b, closedFor, now)
@@ -95,14 +96,14 @@ func blockerViews(st *session.State, prompts []string, closedFor time.Duration, 
 		if err != nil {
 			return nil, fmt.Errorf("ledger: view of prompt %s: %w", id, err)
 		}
-		vs = append(vs, bus.View{Key: st.BlockerKey(id), Value: body, TTL: ttl})
+		vs = append(vs, kv.View{Key: st.BlockerKey(id), Value: body, TTL: ttl})
 	}
 	return vs, nil
 }
 
 // workView renders the harness's view: without a value when nothing is left to do, which removes the key.
-func workView(st *session.State, src session.Source) (bus.View, error) {
-	v := bus.View{Key: events.WorkKey(st.Ref())}
+func workView(st *session.State, src session.Source) (kv.View, error) {
+	v := kv.View{Key: events.WorkKey(st.Ref())}
 	w, err := st.Work(src)
 	if err != nil || w == nil {
 		return v, err

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -37,7 +38,7 @@ func (w *world) askMany() {
 func (w *world) entries() map[session.Status]int {
 	w.t.Helper()
 	count := map[session.Status]int{}
-	err := w.bus.List(w.t.Context(), bus.State, events.BlockerSessionKeys("h1", "s1", "s1"), func(e bus.Entry) error {
+	err := w.bus.KV.List(w.t.Context(), kv.State, events.BlockerSessionKeys("h1", "s1", "s1"), func(e kv.Entry) error {
 		var b session.Blocker
 		err := json.Unmarshal(e.Value, &b)
 		count[b.Status]++
@@ -79,18 +80,18 @@ func (w *world) storeDocument(ms []bus.Message) {
 	w.t.Helper()
 	st := session.New(ref)
 	for _, m := range ms {
-		c := w.bus.Decode(m)
+		c := w.bus.Log.Decode(m)
 		st.Fold(&c)
 	}
 	doc, err := st.Encode()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e, err := w.bus.Load(w.t.Context(), bus.State, events.SessionKey(ref))
+	e, err := w.bus.KV.Load(w.t.Context(), kv.State, events.SessionKey(ref))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.bus.Store(w.t.Context(), bus.State, e.Key, doc, e.Rev); err != nil {
+	if _, err := w.bus.KV.Store(w.t.Context(), kv.State, e.Key, doc, e.Rev); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -129,7 +130,7 @@ func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
 	if r := w.ask("answer", answer("a"), nil); r != nil {
 		t.Fatal(r)
 	}
-	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
+	w.await(events.WorkKey(ref), func(e kv.Entry) bool { return !e.Deleted })
 	w.seq[ref]++ // the answer
 	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	w.document(ref, w.seq[ref])
@@ -142,9 +143,9 @@ func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
 		t.Errorf("the work is %s\nit was %s", after, before)
 	}
 	other := []byte(strings.Replace(string(before), "answered", "rejected", 1))
-	e, err := w.bus.Load(t.Context(), bus.State, events.WorkKey(ref))
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.WorkKey(ref))
 	if err == nil {
-		_, err = w.bus.Store(t.Context(), bus.State, e.Key, other, e.Rev)
+		_, err = w.bus.KV.Store(t.Context(), kv.State, e.Key, other, e.Rev)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestViewsDoNotGrowByEscaping(t *testing.T) {
 		events.MessageAccepted{Message: "m1", Content: []byte(`"` + content + `"`)})
 	w.sayAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"),
 		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	e := w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
+	e := w.await(events.WorkKey(ref), func(e kv.Entry) bool { return !e.Deleted })
 	if !strings.Contains(string(e.Value), content) {
 		t.Errorf("a view of %d bytes", len(e.Value))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -103,7 +104,7 @@ func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 	for i := range sessions {
 		ref := events.Ref{Harness: harness, Session: fmt.Sprint("s", i)}
 		facts := opening(incarnation, calls)
-		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0,
+		logged = append(logged, c.b.Log.AppendAsync(c.ctx, ref, events.WriterHarness, 0,
 			c.events(ref, facts, events.HarnessSource(harness, incarnation))))
 		if len(logged) < 1000 && i < sessions-1 {
 			continue
@@ -121,7 +122,7 @@ func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			stored = append(stored, c.b.StoreAsync(c.ctx, bus.State, events.SessionKey(at), doc, 0))
+			stored = append(stored, c.b.KV.StoreAsync(c.ctx, kv.State, events.SessionKey(at), doc, 0))
 		}
 		logged = logged[:0]
 	}
@@ -145,7 +146,7 @@ func (c *cell) raw(harness string) time.Duration {
 	var refs []events.Ref
 	var facts [][]events.Fact
 	var after []uint64
-	err := c.b.List(c.ctx, bus.State, events.SessionKeys(harness), func(e bus.Entry) error {
+	err := c.b.KV.List(c.ctx, kv.State, events.SessionKeys(harness), func(e kv.Entry) error {
 		s, err := session.Decode(e.Value)
 		if err != nil {
 			return err
@@ -166,7 +167,7 @@ func (c *cell) raw(harness string) time.Duration {
 	began := time.Now()
 	pending := make([]bus.Pending, len(refs))
 	for i := range refs {
-		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i],
+		pending[i] = c.b.Log.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i],
 			c.events(refs[i], facts[i], events.ServiceSource(Name, "raw")))
 	}
 	for _, p := range pending {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -136,7 +136,7 @@ func (k *childIndex) setWhole(whole bool) {
 // changed document, until ctx ends.
 func (r *Reconciler) learnChildren(ctx context.Context) error {
 	var docs session.Reader
-	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	err := r.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		ref, err := events.ParseSessionKey(e.Key)
 		if err != nil {
 			return nil // not a session

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -30,7 +30,7 @@ func TestKinForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if revs[ref], err = b.Store(t.Context(), bus.State, events.SessionKey(ref), doc, 0); err != nil {
+		if revs[ref], err = b.KV.Store(t.Context(), kv.State, events.SessionKey(ref), doc, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestKinForgets(t *testing.T) {
 		t.Fatalf("after two walks: %d children, %d with parents, %d waiting", kids, parents, waiting)
 	}
 	for ref, rev := range revs {
-		if err := b.Delete(t.Context(), bus.State, events.SessionKey(ref), rev); err != nil {
+		if err := b.KV.Delete(t.Context(), kv.State, events.SessionKey(ref), rev); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -24,8 +24,8 @@ func TestEndedByTheClock(t *testing.T) {
 	}{"at once": {10, true}, "early": {13.9, true}, "about in time": {14.1, false}, "in time": {15, false}} {
 		k := newLeaseBook(Margins{Unknown: 15 * time.Second})
 		k.start(sec(0))
-		k.seen("h", "17", bus.Entry{Value: value, Rev: 1, At: sec(10), TTL: 5 * time.Second}, at(10, 0))
-		k.seen("h", "17", bus.Entry{Deleted: true, Expired: true}, at(c.ends, 2*time.Hour))
+		k.seen("h", "17", kv.Entry{Value: value, Rev: 1, At: sec(10), TTL: 5 * time.Second}, at(10, 0))
+		k.seen("h", "17", kv.Entry{Deleted: true, Expired: true}, at(c.ends, 2*time.Hour))
 		if l := k.view.Leases["h"]["17"]; l.Early != c.early || l.Ended != sec(c.ends) {
 			t.Errorf("%s: early %v, ended %s", name, l.Early, l.Ended.Sub(began))
 		}
@@ -38,8 +38,8 @@ func TestOverdue(t *testing.T) {
 	value := []byte(`{"exclusive":true,"state":"ready","ttl_ms":5000}`)
 	k := newLeaseBook(Margins{Unknown: 15 * time.Second})
 	k.start(sec(0))
-	k.seen("h", "17", bus.Entry{Value: value, Rev: 7, At: sec(10).Add(time.Hour), TTL: 5 * time.Second}, at(10, 0))
-	k.seen("h", "18", bus.Entry{Value: value, Rev: 8, At: sec(10), TTL: 0}, at(10, 0))
+	k.seen("h", "17", kv.Entry{Value: value, Rev: 7, At: sec(10).Add(time.Hour), TTL: 5 * time.Second}, at(10, 0))
+	k.seen("h", "18", kv.Entry{Value: value, Rev: 8, At: sec(10), TTL: 0}, at(10, 0))
 	if all := k.overdue(sec(17)); len(all) > 0 {
 		t.Fatalf("overdue: %+v", all)
 	}
@@ -53,7 +53,7 @@ func TestOverdue(t *testing.T) {
 	if !k.end(all[0], 7) || !k.view.Leases["h"]["17"].Ended.Equal(sec(15)) || len(k.overdue(sec(17.1))) > 0 {
 		t.Errorf("ended %s", k.view.Leases["h"]["17"].Ended)
 	}
-	k.seen("h", "17", bus.Entry{Value: value, Rev: 9, At: sec(18), TTL: 5 * time.Second}, at(18, 0))
+	k.seen("h", "17", kv.Entry{Value: value, Rev: 9, At: sec(18), TTL: 5 * time.Second}, at(18, 0))
 	if !k.view.Leases["h"]["17"].Ended.IsZero() {
 		t.Error("renewed, and still ended")
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -20,8 +20,8 @@ const (
 	wouldFactMax = 20  // facts listed of each
 )
 
-func (r *Reconciler) endpoints() []bus.Endpoint {
-	return []bus.Endpoint{
+func (r *Reconciler) endpoints() []rpc.Endpoint {
+	return []rpc.Endpoint{
 		control.Endpoint(request.ReconcilerSweep, r.sweep),
 		control.Endpoint(request.ReconcilerReport, r.report),
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -130,7 +130,7 @@ func TestFailuresOfAPass(t *testing.T) {
 // TestUnreadableChild: a parent whose child cannot be read is neither fenced nor decided, and counts as failed.
 func TestUnreadableChild(t *testing.T) {
 	c := start(t)
-	if _, err := c.b.Store(c.ctx, bus.State, "session.h.kid", []byte(`{"v":1,"seq":`), 0); err != nil {
+	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.kid", []byte(`{"v":1,"seq":`), 0); err != nil {
 		t.Fatal(err)
 	}
 	p := c.harness("h", "ready", ttlLong)
@@ -159,7 +159,7 @@ func TestForeignDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.document(c.ctx, new(session.Reader), bus.Entry{Key: "session.h", Value: []byte(`{"v":1,"seq":`)}, now)
+	x.document(c.ctx, new(session.Reader), kv.Entry{Key: "session.h", Value: []byte(`{"v":1,"seq":`)}, now)
 	if s := r.loop.Suspects(); len(s) > 0 || len(x.trees) > 0 {
 		t.Errorf("suspects %+v, trees %v", s, x.trees)
 	}
@@ -186,7 +186,7 @@ func TestAPassTakesWhatIsDue(t *testing.T) {
 		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here,
 			Renewed: now.here})
 		x := r.newPass(events.Ref{})
-		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(s.Ref()), Value: doc}, now)
+		x.document(c.ctx, new(session.Reader), kv.Entry{Key: events.SessionKey(s.Ref()), Value: doc}, now)
 		if len(x.trees) != want {
 			t.Errorf("due in %s: %d trees, want %d", at, len(x.trees), want)
 		}
@@ -214,7 +214,7 @@ func TestOlderRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(kid.Ref()), Value: doc}, now)
+		x.document(c.ctx, new(session.Reader), kv.Entry{Key: events.SessionKey(kid.Ref()), Value: doc}, now)
 		if len(x.trees) != want || len(x.snapshot.children) != 1 {
 			t.Errorf("rules %d: trees %v, children %v", rules, x.trees, x.snapshot.children)
 		}
@@ -259,18 +259,18 @@ func TestLeaseNotes(t *testing.T) {
 		}
 		return body
 	}
-	k.seen("h", "16", bus.Entry{Value: lease("ready", 1000), At: sec(3)}, at(10))
+	k.seen("h", "16", kv.Entry{Value: lease("ready", 1000), At: sec(3)}, at(10))
 	if l := k.view.Leases["h"]["16"]; !l.Since.Equal(sec(3)) || !l.Renewed.Equal(sec(3)) {
 		t.Errorf("renewed before this process looked: since %s", l.Since.Sub(began))
 	}
 	k.start(sec(10))
-	if got := k.seen("h", "17", bus.Entry{Value: lease(leaseStarting, 1000)}, at(11)); !got.Equal(sec(16)) {
+	if got := k.seen("h", "17", kv.Entry{Value: lease(leaseStarting, 1000)}, at(11)); !got.Equal(sec(16)) {
 		t.Errorf("one that starts: a pass at %s", got.Sub(began))
 	}
-	if got := k.seen("h", "17", bus.Entry{Value: lease(leaseStarting, 1000)}, at(12)); !got.IsZero() {
+	if got := k.seen("h", "17", kv.Entry{Value: lease(leaseStarting, 1000)}, at(12)); !got.IsZero() {
 		t.Errorf("one that is renewed: a pass at %s", got.Sub(began))
 	}
-	if got := k.seen("h", "17", bus.Entry{Value: lease("ready", 1000)}, at(13)); !got.Equal(sec(13)) {
+	if got := k.seen("h", "17", kv.Entry{Value: lease("ready", 1000)}, at(13)); !got.Equal(sec(13)) {
 		t.Errorf("one that is ready: a pass at %s", got.Sub(began))
 	}
 	for body, want := range map[string]Seen{
@@ -283,7 +283,7 @@ func TestLeaseNotes(t *testing.T) {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	k.seen("h", "17", bus.Entry{Deleted: true}, at(14))
+	k.seen("h", "17", kv.Entry{Deleted: true}, at(14))
 	if k.forget("h", sec(14).Add(endedKept)); k.view.Leases["h"]["17"] == nil {
 		t.Error("forgotten too early")
 	}
@@ -316,7 +316,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	kept, renewed := c.harness("h", "ready", ttlLong), c.harness("h", "ready", ttlLong)
 	long := time.Now().Add(-time.Hour)
 	rev := func(p *process) uint64 {
-		e, err := c.b.Load(c.ctx, bus.Leases, events.HarnessLeaseKey("h", p.incarnation))
+		e, err := c.b.KV.Load(c.ctx, kv.Leases, events.HarnessLeaseKey("h", p.incarnation))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestForeignLeases(t *testing.T) {
 	r := c.judging("other", "1")
 	c.background(r.watchLeases)
 	for _, key := range []string{"service.odd", events.HarnessLeaseKey("h", "7")} {
-		if _, err := c.b.AcquireLease(c.ctx, key, []byte("{}"), ttlLong); err != nil {
+		if _, err := c.b.Leases.Acquire(c.ctx, key, []byte("{}"), ttlLong); err != nil {
 			t.Fatal(err)
 		}
 	}

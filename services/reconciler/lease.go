@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -125,7 +126,7 @@ func (r *Reconciler) renewed(_, acked time.Time) { r.leases.renewed(acked) }
 // watchLeases follows all leases, and plans the passes that their changes need.
 func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
-	err := r.bus.Watch(ctx, bus.Leases, filters, func(u bus.Update) error {
+	err := r.bus.KV.Watch(ctx, kv.Leases, filters, func(u kv.Update) error {
 		now, err := r.now(ctx)
 		if err != nil {
 			return err
@@ -178,7 +179,7 @@ func (k *leaseBook) service(key string, alive bool) bool {
 }
 
 // seen records a harness's lease and returns when to pass over the harness because of it, zero for never.
-func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) time.Time {
+func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.view.Leases[harness][incarnation]
@@ -296,7 +297,7 @@ func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 		return nil
 	}
 	last := map[string]time.Time{}
-	err = r.bus.Since(ctx, harness, since, func(c events.Commit) error {
+	err = r.bus.Log.Since(ctx, harness, since, func(c events.Commit) error {
 		for i := range c.Events {
 			if f, ok := c.Events[i].Fact.(events.SessionClaimed); ok && c.Writer == events.WriterHarness {
 				last[f.Incarnation] = now.ago(now.Steps.Since(c.At, c.Seq))
@@ -322,7 +323,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *session.State, now momen
 	if known || o.Liveness != Dead || o.SupersededBy != "" {
 		return o, nil
 	}
-	_, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
+	_, err := r.bus.KV.Load(ctx, kv.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		r.leases.absent(s)
@@ -349,7 +350,7 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 			continue
 		}
 		for _, x := range r.leases.overdue(time.Now()) {
-			e, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
+			e, err := r.bus.KV.Load(ctx, kv.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
 			if err == nil && r.leases.end(x, e.Rev) {
 				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason",
 					x.incarnation).Msg("not renewed for its TTL, and still kept by the broker: ended; was the " +
@@ -372,7 +373,7 @@ func (r *Reconciler) removeSurplus(ctx context.Context) error {
 			return nil
 		}
 		for _, harness := range r.leases.surplus() {
-			if err := r.bus.PurgeLeases(ctx, harness, leasesMax); err != nil {
+			if err := r.bus.Leases.Purge(ctx, harness, leasesMax); err != nil {
 				r.log.Warn().AnErr("err", err).Str("id", harness).Msg("its oldest leases are not removed: trying again")
 				continue
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -223,7 +223,7 @@ func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, 
 		now := sec(float64(n))
 		k.renewed(now)
 		for incarnation, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
-			k.seen("h", incarnation, bus.Entry{Key: "harness.h." + incarnation, Value: leaseBody(t, incarnation, state),
+			k.seen("h", incarnation, kv.Entry{Key: "harness.h." + incarnation, Value: leaseBody(t, incarnation, state),
 				At: now}, both(now))
 		}
 		look(k, n, now)
@@ -271,7 +271,7 @@ func TestInstantsOfOneClock(t *testing.T) {
 	k.start(sec(0))
 	k.renewed(sec(0))
 	for id, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
-		k.seen("h", id, bus.Entry{Key: "harness.h." + id, Value: leaseBody(t, id, state), At: at(0).Now}, at(0))
+		k.seen("h", id, kv.Entry{Key: "harness.h." + id, Value: leaseBody(t, id, state), At: at(0).Now}, at(0))
 	}
 	ids, since := k.adopting("h", at(5))
 	if want := at(0).Now; len(ids) != 1 || !since.Before(want) || since.Before(want.Add(-time.Second)) {

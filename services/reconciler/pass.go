@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -138,7 +139,7 @@ func (p *pass) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chunks := make(chan []bus.Entry, chunksAhead)
+	chunks := make(chan []kv.Entry, chunksAhead)
 	var readers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		readers.Go(func() {
@@ -150,17 +151,17 @@ func (p *pass) collect(ctx context.Context) error {
 			}
 		})
 	}
-	chunk := make([]bus.Entry, 0, chunkSize)
+	chunk := make([]kv.Entry, 0, chunkSize)
 	send := func() error {
 		select {
 		case chunks <- chunk:
-			chunk = make([]bus.Entry, 0, chunkSize)
+			chunk = make([]kv.Entry, 0, chunkSize)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	err = p.r.bus.List(ctx, bus.State, events.SessionKeys(p.scope.Harness), func(e bus.Entry) error {
+	err = p.r.bus.KV.List(ctx, kv.State, events.SessionKeys(p.scope.Harness), func(e kv.Entry) error {
 		if chunk = append(chunk, e); len(chunk) < chunkSize {
 			return nil
 		}
@@ -175,7 +176,7 @@ func (p *pass) collect(ctx context.Context) error {
 }
 
 // document adds one document to the pass.
-func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, now moment) {
+func (p *pass) document(ctx context.Context, docs *session.Reader, e kv.Entry, now moment) {
 	ref, err := events.ParseSessionKey(e.Key)
 	if err != nil {
 		return // not a session

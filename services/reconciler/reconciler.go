@@ -40,6 +40,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -114,7 +115,7 @@ type Reconciler struct {
 	tally    *tally
 }
 
-// New returns a reconciler. The cell must be set up before: see [bus.Bus.Ensure].
+// New returns a reconciler. The cell must be set up before: see [layout.Layout.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -133,8 +134,8 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 }
 
 // Sources returns the consumers that the reconciler reads.
-func Sources(b *bus.Bus) []bus.Source {
-	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
+func Sources(b *bus.Bus) []consumer.Source {
+	return []consumer.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
 // Counts returns the reconciler's counters by name.
@@ -162,7 +163,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			})
 		},
 		func(ctx context.Context) error {
-			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
+			return r.bus.Services.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
 		},
 	)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -59,7 +59,7 @@ func TestReadySupersedes(t *testing.T) {
 	old.open("s", 2)
 	newer := c.harness("h", "starting", ttlLong)
 	natstest.Until(t, "the document", func() bool {
-		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		_, err := c.b.KV.Load(c.ctx, kv.State, "session.h.s")
 		return err == nil
 	})
 	if s := c.state("h", "s"); !s.Owned {
@@ -139,7 +139,7 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.leases.start(now.here)
-	r.leases.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now.Now}, now)
+	r.leases.seen("h", "18", kv.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now.Now}, now)
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestStartsLate(t *testing.T) {
 	}
 	c.harness("h", "ready", ttlLong)
 	natstest.Until(t, "the document", func() bool {
-		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		_, err := c.b.KV.Load(c.ctx, kv.State, "session.h.s")
 		return err == nil
 	})
 	c.reconcile(c.b, quick())
@@ -296,7 +296,7 @@ func TestFenceReadsTheLog(t *testing.T) {
 	}
 	natstest.Until(t, "the documents", func() bool {
 		n := 0
-		err := c.b.List(c.ctx, bus.State, events.SessionKeys("h"), func(bus.Entry) error { n++; return nil })
+		err := c.b.KV.List(c.ctx, kv.State, events.SessionKeys("h"), func(kv.Entry) error { n++; return nil })
 		return err == nil && n == 4
 	})
 	stop() // from now on they lag
@@ -360,7 +360,7 @@ func (c *cell) fencedFirst(harness string, names ...string) {
 	fences := 0
 	var lastFence, firstOther uint64
 	for _, name := range names {
-		commits, err := c.b.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
+		commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -431,7 +431,7 @@ func TestPassReportsWhatItCannotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.b.Store(c.ctx, bus.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
+	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.passOverAll(c.ctx); err != nil {
@@ -475,10 +475,10 @@ func TestDeadline(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := start(t)
-	if _, err := c.b.Store(c.ctx, bus.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
+	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.b.Store(c.ctx, bus.State, "session.h.newer", []byte(`{"v":99}`), 0); err != nil {
+	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.newer", []byte(`{"v":99}`), 0); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := c.reconcile(c.b, quick())
@@ -490,7 +490,7 @@ func TestUnreadable(t *testing.T) {
 	var rep request.Report
 	natstest.Until(t, "a pass", func() bool {
 		rep = request.Report{}
-		err := c.b.Request(c.ctx, Name, "report", nil, &rep)
+		err := c.b.Services.Request(c.ctx, Name, "report", nil, &rep)
 		return err == nil && rep.LastPass != nil && len(rep.Counts) > 2
 	})
 	if len(rep.Suspects) != 2 || !strings.Contains(fmt.Sprint(rep.Suspects), "newer") {
@@ -518,7 +518,7 @@ func TestBrokerAway(t *testing.T) {
 	p := c.harness("h", "ready", ttl)
 	p.open("s", 1)
 	natstest.Until(t, "the document", func() bool {
-		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		_, err := c.b.KV.Load(c.ctx, kv.State, "session.h.s")
 		return err == nil
 	})
 	p.end() // its lease is lost with the broker, and it starts over with a new incarnation
@@ -553,8 +553,8 @@ func TestSweep(t *testing.T) {
 	p.open("s", 2)
 	p.open("other", 1)
 	natstest.Until(t, "the documents", func() bool {
-		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
-		_, err2 := c.b.Load(c.ctx, bus.State, "session.h.other")
+		_, err := c.b.KV.Load(c.ctx, kv.State, "session.h.s")
+		_, err2 := c.b.KV.Load(c.ctx, kv.State, "session.h.other")
 		return err == nil && err2 == nil
 	})
 	sweep := func(req request.Sweep) (reply request.Swept) {
@@ -591,7 +591,7 @@ func TestSweepRefuses(t *testing.T) {
 	c.reconcile(c.b, quick())
 	for body, field := range map[string]string{`{"session":"s"}`: "harness", `[]`: "body",
 		`{"harness":"` + strings.Repeat("x", 200) + `"}`: "harness"} {
-		err := c.b.Request(c.ctx, Name, "sweep", json.RawMessage(body), nil)
+		err := c.b.Services.Request(c.ctx, Name, "sweep", json.RawMessage(body), nil)
 		if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest || r.Field != field {
 			t.Errorf("%.40s: %v", body, err)
 		}

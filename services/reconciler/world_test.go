@@ -11,6 +11,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -33,11 +36,11 @@ func (f *folder) Takeover(context.Context) error { f.cache = map[events.Ref]*fol
 func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	touched := map[events.Ref]*folded{}
 	for _, m := range ms {
-		c := f.b.Decode(m)
+		c := f.b.Log.Decode(m)
 		d := f.cache[c.Ref]
 		if d == nil {
 			d = &folded{state: session.New(c.Ref)}
-			if e, err := f.b.Load(ctx, bus.State, events.SessionKey(c.Ref)); err == nil {
+			if e, err := f.b.KV.Load(ctx, kv.State, events.SessionKey(c.Ref)); err == nil {
 				if d.state, err = session.Decode(e.Value); err != nil {
 					return 0, err
 				}
@@ -51,7 +54,7 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	for r, d := range touched {
 		doc, err := d.state.Encode()
 		if err == nil {
-			d.rev, err = f.b.Store(ctx, bus.State, events.SessionKey(r), doc, d.rev)
+			d.rev, err = f.b.KV.Store(ctx, kv.State, events.SessionKey(r), doc, d.rev)
 		}
 		if err != nil {
 			delete(f.cache, r)
@@ -87,7 +90,8 @@ func (c *cell) background(run func(context.Context) error) (stop func()) {
 
 func (c *cell) fold() (stop func()) {
 	return c.background(func(ctx context.Context) error {
-		return c.b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "folder"}, &folder{b: c.b})
+		return c.b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "folder"},
+			&folder{b: c.b})
 	})
 }
 
@@ -130,7 +134,7 @@ func (c *cell) settled(r *Reconciler) {
 	var since time.Time
 	natstest.Until(c.t, "calm", func() bool {
 		n := r.Counts()
-		lag, _, err := c.b.Lag(c.ctx, control.Documents(Name))
+		lag, _, err := c.b.Consumers.Lag(c.ctx, control.Documents(Name))
 		if looks != n["looks"] || walks != n["walks"] || lag > 0 || err != nil {
 			looks, walks, since = n["looks"], n["walks"], time.Now()
 		}
@@ -142,7 +146,7 @@ func (c *cell) settled(r *Reconciler) {
 type process struct {
 	*cell
 	harness, incarnation string
-	lease                *bus.Lease
+	lease                *lease.Lease
 	value                control.Lease
 	end                  context.CancelFunc
 	seqs                 map[string]uint64
@@ -152,7 +156,7 @@ type process struct {
 // harness starts a process, which holds a lease from now on.
 func (c *cell) harness(name, state string, ttl time.Duration) *process {
 	c.t.Helper()
-	n, err := c.b.Ticket(c.ctx, name)
+	n, err := c.b.Leases.Ticket(c.ctx, name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -160,7 +164,7 @@ func (c *cell) harness(name, state string, ttl time.Duration) *process {
 		epochs: map[string]uint64{}}
 	p.value = control.Lease{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state,
 		TTLMS: ttl.Milliseconds()}
-	p.lease, err = c.b.AcquireLease(c.ctx, events.HarnessLeaseKey(name, p.incarnation), p.body(), ttl)
+	p.lease, err = c.b.Leases.Acquire(c.ctx, events.HarnessLeaseKey(name, p.incarnation), p.body(), ttl)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -204,7 +208,7 @@ func (p *process) append(name string, lines ...events.Fact) {
 		evs = append(evs, events.New(p.b.NewID(), events.HarnessSource(p.harness, p.incarnation), ref,
 			max(p.epochs[name], 1), time.Now(), f))
 	}
-	seq, err := p.b.Append(p.ctx, ref, events.WriterHarness, p.seqs[name], evs)
+	seq, err := p.b.Log.Append(p.ctx, ref, events.WriterHarness, p.seqs[name], evs)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -241,7 +245,7 @@ func recovered(s *session.State) bool { return !s.Owned && s.Turn == nil && len(
 func (c *cell) facts(harness, name string) map[events.Kind]int {
 	c.t.Helper()
 	n := map[events.Kind]int{}
-	commits, err := c.b.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
+	commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestAheadAfterAnOutage(t *testing.T) {
 	}
 	natstest.Restart(t, server)
 	natstest.Until(t, "the connection to be restored", func() bool { return b.Reconnects() > 0 && b.Connected() })
-	now, err := b.Now(t.Context())
+	now, err := b.Clock.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

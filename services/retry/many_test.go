@@ -45,7 +45,7 @@ func TestManyPending(t *testing.T) {
 	}
 	armed := func() int {
 		t.Helper()
-		found, err := b.Inspect(c.ctx)
+		found, err := b.Layout.Inspect(c.ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,5 +93,5 @@ func (c *cell) failFar(name string) bus.Pending {
 		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 900_000}}} {
 		evs = append(evs, events.New(c.b.NewID(), events.HarnessSource("h", "1"), ref(name), 1, time.Now(), f))
 	}
-	return c.b.AppendAsync(c.ctx, ref(name), events.WriterHarness, 0, evs)
+	return c.b.Log.AppendAsync(c.ctx, ref(name), events.WriterHarness, 0, evs)
 }

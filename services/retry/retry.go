@@ -44,6 +44,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -104,7 +106,7 @@ type Retry struct {
 	clock    control.Link
 }
 
-// New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
+// New returns a service. The cell must be set up before: see [layout.Layout.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -120,8 +122,8 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 }
 
 // Sources returns the consumers that the service reads.
-func Sources(b *bus.Bus) []bus.Source {
-	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
+func Sources(b *bus.Bus) []consumer.Source {
+	return []consumer.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
 // Counts returns the service's counters by name.
@@ -144,7 +146,7 @@ func (r *Retry) Run(ctx context.Context) error {
 		},
 		r.activity.Beat,
 		func(ctx context.Context) error {
-			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
+			return r.bus.Services.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
 		},
 	)
 }
@@ -159,7 +161,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 
 // takeover records that this process is active from now on.
 func (r *Retry) takeover(ctx context.Context) error {
-	now, err := r.bus.Now(ctx)
+	now, err := r.bus.Clock.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -201,8 +203,8 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 // rests implements [control.Config.Rests]: the head has all instants at which the service acts.
 func rests(events.Ref, *session.Head, events.Clock) bool { return true }
 
-func (r *Retry) endpoints() []bus.Endpoint {
-	return []bus.Endpoint{
+func (r *Retry) endpoints() []rpc.Endpoint {
+	return []rpc.Endpoint{
 		control.Endpoint(request.RetryNow, r.execute(Now)),
 		control.Endpoint(request.RetryCancel, r.execute(Cancel)),
 		control.Endpoint(request.RetryResume, r.execute(Resume)),

@@ -69,7 +69,7 @@ func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name
 // read returns the session folded from the log, and its commits.
 func (c *cell) read(name string) (*session.State, []events.Commit) {
 	c.t.Helper()
-	commits, err := c.b.Read(c.ctx, ref(name), 0)
+	commits, err := c.b.Log.Read(c.ctx, ref(name), 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestStall(t *testing.T) {
 		c.opened(heard, patience)
 		c.opened(silent, patience)
 		c.until(silent, "to have stalled", func(s *session.State) bool {
-			b.Progress(ref(heard))
+			b.Hints.Progress(ref(heard))
 			return s.Turn == nil
 		})
 		if h, commits := c.read(heard); h.Turn == nil || len(commits) != 1 {
@@ -310,7 +310,7 @@ func TestOverdue(t *testing.T) {
 		evs := []events.Event{events.New(b.NewID(), events.ServiceSource(retry.Name, "x"), ref(name), 1, time.Now(),
 			events.RetryScheduled{
 				Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: time.Now().Add(-time.Minute), Error: *s.LastTurn.Error})}
-		if _, err := b.Append(c.ctx, ref(name), events.WriterRetry, s.Seq, evs); err != nil {
+		if _, err := b.Log.Append(c.ctx, ref(name), events.WriterRetry, s.Seq, evs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -394,7 +394,7 @@ func TestRequests(t *testing.T) {
 	ask := func(verb string, req any) (seq uint64, r *events.Refusal) {
 		t.Helper()
 		var reply struct{ Seq uint64 }
-		err := b.Request(c.ctx, retry.Name, verb, req, &reply)
+		err := b.Services.Request(c.ctx, retry.Name, verb, req, &reply)
 		if err == nil {
 			return reply.Seq, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -340,12 +341,12 @@ func (w *world) floods(t *testing.T) {
 		t.Fatalf("%v %+v", err, m)
 	}
 	natstest.Until(t, "the oldest leases to be removed", func() bool { return w.leases(t) <= before+leasesMax })
-	if _, err := w.victim.Load(t.Context(), bus.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
+	if _, err := w.victim.KV.Load(t.Context(), kv.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
 		t.Errorf("the lease of another harness: %v", err)
 	}
 	for n, want := range map[int]error{0: bus.ErrNotFound, leasesMax + more: nil} {
 		key := events.HarnessLeaseKey(attacker, fmt.Sprint("flood", n))
-		if _, err := w.victim.Load(t.Context(), bus.Leases, key); !errors.Is(err, want) {
+		if _, err := w.victim.KV.Load(t.Context(), kv.Leases, key); !errors.Is(err, want) {
 			t.Errorf("lease %d of the flood: %v, want %v", n, err, want)
 		}
 	}

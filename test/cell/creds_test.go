@@ -108,7 +108,7 @@ func TestCredsAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	if err := b.Ensure(t.Context()); err != nil {
+	if err := b.Layout.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, a.creds(time.Time{}), 0o600); err != nil {
@@ -117,7 +117,7 @@ func TestCredsAreReadAgain(t *testing.T) {
 	natstest.Until(t, "the client to be back with its new credentials", func() bool {
 		return b.Reconnects() > 0 && b.Connected()
 	})
-	if err := b.Ensure(t.Context()); err != nil {
+	if err := b.Layout.Ensure(t.Context()); err != nil {
 		t.Errorf("after the credentials were replaced: %v", err)
 	}
 	again, err := bus.Open(t.Context(), bus.Config{URL: url, Creds: old})

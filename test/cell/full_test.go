@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -48,7 +48,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 	after := w.last(t)
 	natstest.Until(t, "the log to be nearly full", func() bool {
 		after = w.fill(t, after)
-		full, err := w.victim.NearlyFull(ctx)
+		full, err := w.victim.Log.NearlyFull(ctx)
 		return err == nil && full
 	})
 	natstest.Until(t, "a message to be refused", func() bool {
@@ -62,7 +62,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 		t.Errorf("closing a session: %s %s", code, text)
 	}
 	natstest.Until(t, "the closed session to be purged", func() bool {
-		full, err := w.victim.NearlyFull(ctx)
+		full, err := w.victim.Log.NearlyFull(ctx)
 		return err == nil && !full
 	})
 	natstest.Until(t, "a message to be taken in again", func() bool { code, _ := send("again"); return code == "" })
@@ -70,7 +70,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 		t.Errorf("a new session in a log with room: %v", err)
 	}
 	natstest.Until(t, "the message to be handed out", func() bool {
-		e, err := w.victim.Load(ctx, bus.State, events.SessionKey(events.Ref{Harness: attacker, Session: "before"}))
+		e, err := w.victim.KV.Load(ctx, kv.State, events.SessionKey(events.Ref{Harness: attacker, Session: "before"}))
 		return err == nil && strings.Contains(string(e.Value), `"again"`)
 	})
 }
@@ -78,7 +78,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 // last returns the last place of the victim's session.
 func (w *world) last(t *testing.T) uint64 {
 	t.Helper()
-	all, err := w.victim.Read(t.Context(), theirs, 0)
+	all, err := w.victim.Log.Read(t.Context(), theirs, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func (w *world) fill(t *testing.T, after uint64) uint64 {
 		all = append(all, events.New(w.victim.NewID(), events.HarnessSource(victim, "1"), theirs, 1, time.Now(),
 			events.ToolFailed{Call: "c", Error: events.Failure{Kind: "odd", Text: text}}))
 	}
-	seq, err := w.victim.Append(t.Context(), theirs, events.WriterHarness, after, all)
+	seq, err := w.victim.Log.Append(t.Context(), theirs, events.WriterHarness, after, all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestReload(t *testing.T) {
 		natstest.Until(t, name+" to be back with its new secret", func() bool {
 			return b.Reconnects() > 0 && b.Connected()
 		})
-		if err := b.Ensure(t.Context()); err != nil {
+		if err := b.Layout.Ensure(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -192,7 +192,7 @@ func (w *world) loginsAt(address string) clients {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(b.Close)
-		if err := b.Ensure(w.t.Context()); err != nil {
+		if err := b.Layout.Ensure(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 		all.buses[name] = b

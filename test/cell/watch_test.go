@@ -76,7 +76,7 @@ func watched(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	defer ledger.Close()
-	if err := ledger.Ensure(t.Context()); err != nil {
+	if err := ledger.Layout.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, as("holdfast-ledger"))

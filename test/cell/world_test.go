@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -204,23 +205,23 @@ func (w *world) settle() {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(b.Close)
-		_, err1 := b.Ticket(ctx, r.Harness)
-		_, err2 := b.AcquireLease(ctx, events.HarnessLeaseKey(r.Harness, "1"),
+		_, err1 := b.Leases.Ticket(ctx, r.Harness)
+		_, err2 := b.Leases.Acquire(ctx, events.HarnessLeaseKey(r.Harness, "1"),
 			[]byte(`{"incarnation":"1","state":"ready","exclusive":true,"ttl_ms":3600000}`), time.Hour)
 		opened := events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(),
 			events.SessionOpened{Incarnation: "1"})
-		_, err3 := b.Append(ctx, r, events.WriterHarness, 0, []events.Event{opened})
+		_, err3 := b.Log.Append(ctx, r, events.WriterHarness, 0, []events.Event{opened})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			w.t.Fatal(err)
 		}
 		if r == theirs {
 			w.victim = b
-			if w.object, err = b.PutObject(ctx, r, []byte("kept")); err != nil {
+			if w.object, err = b.Objects.Put(ctx, r, []byte("kept")); err != nil {
 				w.t.Fatal(err)
 			}
 		}
 		natstest.Until(w.t, r.String()+" to have a document", func() bool {
-			_, err := b.Load(ctx, bus.State, events.SessionKey(r))
+			_, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 			return err == nil
 		})
 	}
@@ -384,11 +385,11 @@ func (w *world) works(t *testing.T) {
 			t.Errorf("%s: %v %+v", subject, err, m)
 		}
 	}
-	content, err := w.victim.Object(ctx, w.object)
+	content, err := w.victim.Objects.Get(ctx, w.object)
 	if err != nil || string(content) != "kept" {
 		t.Errorf("the victim's object: %q %v", content, err)
 	}
-	if _, err := w.victim.Load(ctx, bus.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
+	if _, err := w.victim.KV.Load(ctx, kv.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
 		t.Errorf("the victim's lease: %v", err)
 	}
 }

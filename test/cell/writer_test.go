@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -207,7 +208,7 @@ func (w *writer) ask(s *harness.Session) error {
 
 // answer answers each question as soon as a screen shows it, and again until there is a receipt.
 func (w *writer) answer() error {
-	return w.person.Watch(w.ctx, bus.State, []string{events.BlockerKeys(attacker, "")}, func(u bus.Update) error {
+	return w.person.KV.Watch(w.ctx, kv.State, []string{events.BlockerKeys(attacker, "")}, func(u kv.Update) error {
 		var v struct {
 			Prompt string
 			Status session.Status
@@ -255,7 +256,7 @@ const refusalMax = 15 * time.Second
 func (w *writer) asked(verb string, req, reply any) bool {
 	ctx, cancel := context.WithTimeout(w.ctx, refusalMax)
 	defer cancel()
-	err := w.person.Request(ctx, "ledger", verb, req, reply)
+	err := w.person.Services.Request(ctx, "ledger", verb, req, reply)
 	if err == nil {
 		return true
 	}
@@ -361,7 +362,7 @@ func (w *writer) verify(operator *bus.Bus) {
 			continue
 		}
 		r := events.Ref{Harness: attacker, Session: name}
-		commits, err := operator.Read(w.t.Context(), r, 0)
+		commits, err := operator.Log.Read(w.t.Context(), r, 0)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -434,7 +435,7 @@ func unquoted(raw json.RawMessage) string {
 func (w *writer) folded(operator *bus.Bus, r events.Ref) {
 	w.t.Helper()
 	natstest.Until(w.t, "the document of "+r.String()+" to be what its log says", func() bool {
-		commits, err := operator.Read(w.t.Context(), r, 0)
+		commits, err := operator.Log.Read(w.t.Context(), r, 0)
 		if err != nil {
 			return false
 		}
@@ -446,7 +447,7 @@ func (w *writer) folded(operator *bus.Bus, r events.Ref) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		e, err := operator.Load(w.t.Context(), bus.State, events.SessionKey(r))
+		e, err := operator.KV.Load(w.t.Context(), kv.State, events.SessionKey(r))
 		return err == nil && string(e.Value) == string(want)
 	})
 }

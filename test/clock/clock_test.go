@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -117,7 +118,7 @@ func TestSuspended(t *testing.T) {
 	url := p.NATS
 	w := watchCell(t, url)
 	s := w.begin(t, "s")
-	if _, err := w.b.Now(w.ctx); err != nil {
+	if _, err := w.b.Clock.Now(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	stopped := time.Now()
@@ -180,12 +181,12 @@ func (w *cell) connect(t *testing.T, url string) {
 // step sets the clock, and returns when the broker has it: later commits have timestamps of the new clock.
 func (w *cell) step(t *testing.T, clock string, by, offset time.Duration) {
 	t.Helper()
-	if _, err := w.b.Now(w.ctx); err != nil {
+	if _, err := w.b.Clock.Now(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	set(t, clock, offset)
 	natstest.Until(t, "the broker's clock to be set by "+by.String(), func() bool {
-		now, err := w.b.Now(w.ctx)
+		now, err := w.b.Clock.Now(w.ctx)
 		return err == nil && now.Sub(time.Now().Add(offset)).Abs() < time.Second
 	})
 }
@@ -262,7 +263,7 @@ func (w *cell) plan(t *testing.T, name string) *scene {
 	}
 	x.began["failed"] = time.Now()
 	x.open(t, x.live, "asked")
-	now, err := w.b.Now(w.ctx)
+	now, err := w.b.Clock.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func (w *cell) begin(t *testing.T, name string) *scene {
 	dead := w.harness(t, "dead"+name)
 	x.open(t, dead, "left")
 	natstest.Until(t, "the documents", func() bool {
-		_, err := w.b.Load(w.ctx, bus.State, events.SessionKey(events.Ref{Harness: "dead" + name, Session: "left"}))
+		_, err := w.b.KV.Load(w.ctx, kv.State, events.SessionKey(events.Ref{Harness: "dead" + name, Session: "left"}))
 		return err == nil
 	})
 	dead.Abandon()
@@ -326,7 +327,7 @@ func name2harness(name string) string {
 
 // kinds returns the kinds of all facts of a session, in order.
 func (x *scene) kinds(name string) []events.Kind {
-	commits, err := x.w.b.Read(x.w.ctx, x.ref(name), 0)
+	commits, err := x.w.b.Log.Read(x.w.ctx, x.ref(name), 0)
 	if err != nil {
 		return nil
 	}
@@ -368,7 +369,7 @@ func (x *scene) end(t *testing.T) {
 	gone := x.w.harness(t, "gone"+x.name)
 	x.open(t, gone, "gone")
 	natstest.Until(t, "the document", func() bool {
-		_, err := x.w.b.Load(x.w.ctx, bus.State, events.SessionKey(x.ref("gone")))
+		_, err := x.w.b.KV.Load(x.w.ctx, kv.State, events.SessionKey(x.ref("gone")))
 		return err == nil
 	})
 	gone.Abandon()

@@ -129,7 +129,7 @@ func serve(t *testing.T, url string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(b.Close)
-		if err := b.Ensure(short); err != nil {
+		if err := b.Layout.Ensure(short); err != nil {
 			t.Fatal(err)
 		}
 		return b

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -31,9 +32,9 @@ type picture struct {
 	refs    []events.Ref // sessions, in the order of their first commits
 	commits map[events.Ref][]events.Commit
 	at      map[uint64]*events.Commit
-	last    uint64               // place of the last of them
-	state   map[string]bus.Entry // documents and views, by key
-	leases  map[string]bool      // keys of harness leases
+	last    uint64              // place of the last of them
+	state   map[string]kv.Entry // documents and views, by key
+	leases  map[string]bool     // keys of harness leases
 	notes   []note
 	struck  map[string][]time.Time // when processes were killed or stopped, by harness id
 	lost    map[string]bool        // incarnations that knew by themselves that their lease was lost
@@ -54,8 +55,8 @@ type folded struct {
 // readPicture reads a picture.
 func readPicture(ctx context.Context, b *bus.Bus) (*picture, error) {
 	p := &picture{commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
-		state: map[string]bus.Entry{}, leases: map[string]bool{}}
-	err := b.Scan(ctx, 0, func(c events.Commit) error {
+		state: map[string]kv.Entry{}, leases: map[string]bool{}}
+	err := b.Log.Scan(ctx, 0, func(c events.Commit) error {
 		if p.commits[c.Ref] == nil {
 			p.refs = append(p.refs, c.Ref)
 		}
@@ -67,10 +68,10 @@ func readPicture(ctx context.Context, b *bus.Bus) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.List(ctx, bus.State, ">", func(e bus.Entry) error { p.state[e.Key] = e; return nil }); err != nil {
+	if err := b.KV.List(ctx, kv.State, ">", func(e kv.Entry) error { p.state[e.Key] = e; return nil }); err != nil {
 		return nil, err
 	}
-	err = b.List(ctx, bus.Leases, events.HarnessLeaseKeys(""), func(e bus.Entry) error {
+	err = b.KV.List(ctx, kv.Leases, events.HarnessLeaseKeys(""), func(e kv.Entry) error {
 		p.leases[e.Key] = true
 		return nil
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/compaction"
@@ -197,14 +197,14 @@ func (s *settler) settled() bool {
 // left returns the work that is left, "" for none, and the end of the log.
 func (s *settler) left(ctx context.Context) (string, uint64) {
 	b := s.w.bus
-	seq, err := b.LastSeq(ctx)
+	seq, err := b.Log.LastSeq(ctx)
 	if err != nil {
 		return err.Error(), 0
 	}
 	sources := slices.Concat(reconciler.Sources(b), retry.Sources(b), compaction.Sources(b),
-		[]bus.Source{ledger.Source(ledgerConfig())})
+		[]consumer.Source{ledger.Source(ledgerConfig())})
 	for _, src := range sources {
-		pending, _, err := b.Lag(ctx, src)
+		pending, _, err := b.Consumers.Lag(ctx, src)
 		if err != nil {
 			return err.Error(), seq
 		}
@@ -213,7 +213,7 @@ func (s *settler) left(ctx context.Context) (string, uint64) {
 		}
 	}
 	var sweep request.Swept
-	if err := b.Request(ctx, reconciler.Name, "sweep", request.Sweep{DryRun: true}, &sweep); err != nil {
+	if err := b.Services.Request(ctx, reconciler.Name, "sweep", request.Sweep{DryRun: true}, &sweep); err != nil {
 		return err.Error(), seq
 	}
 	if len(sweep.Facts) > 0 || sweep.Failed > 0 || len(sweep.Suspects) > 0 {
@@ -256,7 +256,7 @@ func (w *world) check() {
 func (w *world) wrote(after uint64) (wrote bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
 	defer cancel()
-	err := w.bus.Scan(ctx, after+1, func(c events.Commit) error {
+	err := w.bus.Log.Scan(ctx, after+1, func(c events.Commit) error {
 		wrote = wrote || c.Writer == events.WriterHarness
 		return nil
 	})
@@ -297,7 +297,7 @@ func (w *world) live() {
 		soon, done := context.WithTimeout(ctx, warmUp) // the broker may be down, and only wait starts it again
 		defer done()
 		seen := map[events.Kind]bool{}
-		err := w.bus.Scan(soon, 0, func(c events.Commit) error {
+		err := w.bus.Log.Scan(soon, 0, func(c events.Commit) error {
 			for i := range c.Events {
 				seen[c.Events[i].Kind] = true
 			}
@@ -322,15 +322,15 @@ func (w *world) checkLively(p *picture) {
 
 // passTwice: another pass of the reconciler appends nothing (V3).
 func (w *world) passTwice(ctx context.Context) (found []string) {
-	before, err := w.bus.LastSeq(ctx)
+	before, err := w.bus.Log.LastSeq(ctx)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	var sweep request.Swept
-	if err := w.bus.Request(ctx, reconciler.Name, "sweep", request.Sweep{}, &sweep); err != nil {
+	if err := w.bus.Services.Request(ctx, reconciler.Name, "sweep", request.Sweep{}, &sweep); err != nil {
 		return []string{err.Error()}
 	}
-	after, err := w.bus.LastSeq(ctx)
+	after, err := w.bus.Log.LastSeq(ctx)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -346,7 +346,7 @@ func (w *world) rebuild(ctx context.Context, before *picture) (found []string) {
 		Sessions, Changed, Removed, Views int
 		Failed                            []string
 	}
-	if err := w.bus.Request(ctx, ledger.Name, "rebuild", struct{}{}, &reply); err != nil {
+	if err := w.bus.Services.Request(ctx, ledger.Name, "rebuild", struct{}{}, &reply); err != nil {
 		return []string{"V13: rebuild: " + err.Error()}
 	}
 	if reply.Changed+reply.Removed+reply.Views > 0 || len(reply.Failed) > 0 {

@@ -144,7 +144,7 @@ func (w *world) stateOf(r events.Ref) *session.State {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
 	defer cancel()
-	cs, err := w.bus.Read(ctx, r, 0)
+	cs, err := w.bus.Log.Read(ctx, r, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (w *world) answerOnce(r events.Ref) {
 	defer cancel()
 	req := request.Answer{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
 	ok := until(checkMax, func() bool {
-		err := w.bus.Request(ctx, ledger.Name, "answer", req, nil)
+		err := w.bus.Services.Request(ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)
 		if err != nil && !(refused && refusal.Code == 503) && !errors.Is(err, bus.ErrUnreachable) {
 			w.t.Fatalf("%s: %v", r, err)

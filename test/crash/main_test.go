@@ -143,7 +143,7 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 		return err
 	}
 	defer b.Close()
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		return err
 	}
 	service, err := makeService(role, b, log)

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -48,7 +49,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 	sc := &screen{waits: map[string]session.Blocker{}, known: map[string]int{}}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- b.Watch(ctx, bus.State, []string{events.BlockerKeys("", ""), events.SessionKeys("")}, sc.show)
+		ended <- b.KV.Watch(ctx, kv.State, []string{events.BlockerKeys("", ""), events.SessionKeys("")}, sc.show)
 	}()
 	if err := child.Say(sayReady); err != nil {
 		return err
@@ -67,7 +68,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 }
 
 // show applies one change of the people's view.
-func (s *screen) show(u bus.Update) error {
+func (s *screen) show(u kv.Update) error {
 	if u.Ready {
 		return nil
 	}
@@ -180,7 +181,7 @@ func (p *person) ask(ctx context.Context, verb, kind string, n note, req any) {
 	var reply struct {
 		Seq uint64 `json:"seq"`
 	}
-	err := p.bus.Request(ctx, service(verb), verb, req, &reply)
+	err := p.bus.Services.Request(ctx, service(verb), verb, req, &reply)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -20,7 +20,7 @@ func plant() *planted {
 	r := events.Ref{Harness: "h", Session: "s"}
 	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{},
 		at:    map[uint64]*events.Commit{},
-		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
+		state: map[string]kv.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
 		lost: map[string]bool{"1": true}}}
 	p.say(events.WriterHarness,
 		events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}})
@@ -69,13 +69,13 @@ func (p *planted) render() {
 	if err != nil {
 		panic(err)
 	}
-	p.state[events.SessionKey(p.ref)] = bus.Entry{Value: doc}
+	p.state[events.SessionKey(p.ref)] = kv.Entry{Value: doc}
 	for _, id := range st.BlockerPrompts(time.Time{}) {
 		b, err := st.Blocker(id, p.source)
 		if err != nil {
 			panic(err)
 		}
-		p.state[st.BlockerKey(id)] = bus.Entry{Value: []byte(asJSON(b))}
+		p.state[st.BlockerKey(id)] = kv.Entry{Value: []byte(asJSON(b))}
 	}
 	delete(p.state, events.WorkKey(p.ref))
 	if st.HasWork() {
@@ -83,13 +83,13 @@ func (p *planted) render() {
 		if err != nil {
 			panic(err)
 		}
-		p.state[events.WorkKey(p.ref)] = bus.Entry{Value: []byte(asJSON(w))}
+		p.state[events.WorkKey(p.ref)] = kv.Entry{Value: []byte(asJSON(w))}
 	}
 }
 
 // change replaces text in an entry.
 func (p *planted) change(key, from, to string) {
-	p.state[key] = bus.Entry{Value: []byte(strings.Replace(string(p.state[key].Value), from, to, 1))}
+	p.state[key] = kv.Entry{Value: []byte(strings.Replace(string(p.state[key].Value), from, to, 1))}
 }
 
 func (p *planted) die() { p.leases = map[string]bool{} }
@@ -139,7 +139,7 @@ func TestPlanted(t *testing.T) {
 		"an older view":                   {"V5", func(p *planted) { p.change(view, "answered", "awaiting") }},
 		"no view":                         {"V5", func(p *planted) { delete(p.state, view) }},
 		"a view of what is over": {"V5", func(p *planted) {
-			p.state["blocker.h.s.s.x"] = bus.Entry{Value: []byte(`{"harness":"h","session":"s","prompt":"x",` +
+			p.state["blocker.h.s.s.x"] = kv.Entry{Value: []byte(`{"harness":"h","session":"s","prompt":"x",` +
 				`"status":"awaiting"}`)}
 		}},
 		"other work":                   {"V5", func(p *planted) { p.change(work, "answered", "rejected") }},

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -27,7 +27,7 @@ type seen struct {
 }
 
 // showSession applies one change of a document.
-func (s *screen) showSession(u bus.Update) error {
+func (s *screen) showSession(u kv.Update) error {
 	if u.Deleted {
 		return nil
 	}

@@ -91,7 +91,7 @@ func newCell(t testing.TB, seed uint64, nodes int) *world {
 	if w.bus, err = bus.Open(ctx, bus.Config{URL: w.url(), Name: "test", Replicas: nodes}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.bus.Ensure(ctx); err != nil {
+	if err := w.bus.Layout.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range []string{roleLedger, roleReconciler, roleRetry, roleCompaction} {

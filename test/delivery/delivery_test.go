@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -143,7 +144,7 @@ func (w *world) answer(prompt string) {
 	req := map[string]any{"harness": me, "session": id, "prompt": prompt, "by": "ada",
 		"answers": []events.Answer{{Question: "q", Text: "blue"}}}
 	natstest.Until(w.t, "the answer to "+prompt, func() bool {
-		err := w.bus.Request(w.ctx, ledger.Name, "answer", req, nil)
+		err := w.bus.Services.Request(w.ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)
 		if refused && refusal.Code != 503 && refusal.Code != 404 { // 404: the ledger has yet to fold the question
 			w.t.Fatalf("%s cannot be answered: %v", prompt, err)
@@ -306,7 +307,7 @@ func TestAnAgentThatTakesNoAnswer(t *testing.T) {
 	}
 	resume := map[string]any{"harness": me, "session": id, "by": "ada"}
 	natstest.Until(t, "the resume", func() bool {
-		return w.bus.Request(w.ctx, retry.Name, "resume", resume, nil) == nil
+		return w.bus.Services.Request(w.ctx, retry.Name, "resume", resume, nil) == nil
 	})
 	st = w.until("the requested turn", func(st *session.State) bool { return st.Pending.Turn != nil })
 	if st.Continuations != (session.Continuations{}) || st.Phase != session.Queued {
@@ -341,7 +342,7 @@ func TestOldAnswers(t *testing.T) {
 	var swept request.Swept
 	natstest.Until(t, "a pass over all sessions", func() bool {
 		dry := request.Sweep{Harness: me, DryRun: true}
-		return w.bus.Request(ctx, reconciler.Name, "sweep", dry, &swept) == nil
+		return w.bus.Services.Request(ctx, reconciler.Name, "sweep", dry, &swept) == nil
 	})
 	if len(swept.Facts) != 0 {
 		t.Errorf("still to be appended: %v", swept.Facts)
@@ -363,7 +364,7 @@ func (w *world) past(name string, owed bool) {
 		for i, f := range facts {
 			evs[i] = events.New(w.bus.NewID(), source, r, 1, time.Now(), f)
 		}
-		seq, err := w.bus.Append(w.ctx, r, by, st.Seq, evs)
+		seq, err := w.bus.Log.Append(w.ctx, r, by, st.Seq, evs)
 		w.ok(err)
 		st.Fold(&events.Commit{Ref: r, Writer: by, Seq: seq, Guard: st.Seq, Guarded: true, At: time.Now().UTC(),
 			Events: evs})
@@ -379,14 +380,14 @@ func (w *world) past(name string, owed bool) {
 	st.Rules, st.QuietSeq = 0, 0
 	doc, err := st.Encode()
 	w.ok(err)
-	_, err = w.bus.Store(w.ctx, bus.State, events.SessionKey(r), doc, 0)
+	_, err = w.bus.KV.Store(w.ctx, kv.State, events.SessionKey(r), doc, 0)
 	w.ok(err)
 }
 
 // document is a session's document.
 func (w *world) document(name string) *session.State {
 	w.t.Helper()
-	e, err := w.bus.Load(w.ctx, bus.State, events.SessionKey(events.Ref{Harness: me, Session: name}))
+	e, err := w.bus.KV.Load(w.ctx, kv.State, events.SessionKey(events.Ref{Harness: me, Session: name}))
 	w.ok(err)
 	st, err := session.Decode(e.Value)
 	w.ok(err)

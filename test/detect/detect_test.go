@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -143,7 +144,7 @@ func newCell(t *testing.T) *cell {
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	for _, run := range []func(context.Context) error{led.Run, rec.Run, func(ctx context.Context) error {
-		return b.Watch(ctx, bus.State, []string{events.SessionKeys("")}, c.see)
+		return b.KV.Watch(ctx, kv.State, []string{events.SessionKeys("")}, c.see)
 	}, func(ctx context.Context) error { return c.pulse.beat(ctx, b) }} {
 		parts.Go(func() {
 			if err := run(ctx); err != nil {
@@ -161,7 +162,7 @@ func newCell(t *testing.T) *cell {
 
 // asked reports whether the reconciler replies.
 func (c *cell) asked(b *bus.Bus) bool {
-	err := b.Request(c.t.Context(), reconciler.Name, "sweep", request.Sweep{DryRun: true}, nil)
+	err := b.Services.Request(c.t.Context(), reconciler.Name, "sweep", request.Sweep{DryRun: true}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	if err != nil && (!refused || refusal.Code != 503) {
 		c.t.Fatal(err)
@@ -170,7 +171,7 @@ func (c *cell) asked(b *bus.Bus) bool {
 }
 
 // see handles one document.
-func (c *cell) see(u bus.Update) error {
+func (c *cell) see(u kv.Update) error {
 	if u.Ready || u.Deleted {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (p *pulse) beat(ctx context.Context, b *bus.Bus) error {
 		began := time.Now()
 		e := events.New(b.NewID(), events.HarnessSource(ref.Harness, "1"), ref, 1, began,
 			events.SessionReleased{Reason: "pulse"})
-		seq, err := b.Append(ctx, ref, events.WriterHarness, last, []events.Event{e})
+		seq, err := b.Log.Append(ctx, ref, events.WriterHarness, last, []events.Event{e})
 		if ctx.Err() != nil {
 			return nil
 		}

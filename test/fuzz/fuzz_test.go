@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -130,7 +131,7 @@ type probe struct {
 
 // watch records the place that the document shows.
 func (p *probe) watch(ctx context.Context) error {
-	return p.b.Watch(ctx, bus.State, []string{events.SessionKey(probeRef)}, func(u bus.Update) error {
+	return p.b.KV.Watch(ctx, kv.State, []string{events.SessionKey(probeRef)}, func(u kv.Update) error {
 		if h, err := session.ReadHead(u.Value); err == nil {
 			p.mu.Lock()
 			p.seen = max(p.seen, h.Seq)
@@ -151,7 +152,7 @@ func (p *probe) say(ctx context.Context, facts ...events.Fact) error {
 	for i, f := range facts {
 		evs[i] = events.New(p.b.NewID(), events.HarnessSource(probeRef.Harness, "1"), probeRef, 1, began, f)
 	}
-	seq, err := p.b.Append(ctx, probeRef, events.WriterHarness, p.last, evs)
+	seq, err := p.b.Log.Append(ctx, probeRef, events.WriterHarness, p.last, evs)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (p *probe) round(ctx context.Context) error {
 	call := fmt.Sprint("call", p.rounds)
 	began, lost := time.Now(), p.pulse.Lost()
 	var reply struct{ Seq uint64 }
-	err := p.b.Request(ctx, ledger.Name, "configure", request.Configure{Ref: probeRef, By: "ada",
+	err := p.b.Services.Request(ctx, ledger.Name, "configure", request.Configure{Ref: probeRef, By: "ada",
 		Policy: &events.PolicyPatch{RetryMax: events.Set(p.rounds % 100)}}, &reply)
 	if err != nil {
 		return err
@@ -206,7 +207,7 @@ func TestFuzz(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), duration()+2*time.Minute)
 	defer cancel()
 	natstest.Until(t, "the services to answer", func() bool {
-		return c.b.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
+		return c.b.Services.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
 	})
 	p.pulse = natstest.Feel(t)
 	if err := p.say(ctx, events.SessionOpened{Incarnation: "1"},
@@ -243,7 +244,7 @@ func TestFuzz(t *testing.T) {
 func (c *cell) settled(ctx context.Context) {
 	c.Helper()
 	natstest.Until(c, "all to be folded", func() bool {
-		n, _, err := c.b.Lag(ctx, ledger.Source(ledger.Default()))
+		n, _, err := c.b.Consumers.Lag(ctx, ledger.Source(ledger.Default()))
 		return err == nil && n == 0
 	})
 	c.mu.Lock()
@@ -252,7 +253,7 @@ func (c *cell) settled(ctx context.Context) {
 		c.Errorf("%d panics in requests", len(c.panics))
 	}
 	logs := map[events.Ref]bool{}
-	if err := c.b.Scan(ctx, 0, func(x events.Commit) error {
+	if err := c.b.Log.Scan(ctx, 0, func(x events.Commit) error {
 		if x.Ref.Validate() == nil {
 			logs[x.Ref] = true
 		}
@@ -274,7 +275,7 @@ func (c *cell) settled(ctx context.Context) {
 
 // both returns a session's document as the fold of the log, and as stored.
 func (c *cell) both(ctx context.Context, r events.Ref) (want, got []byte) {
-	commits, err := c.b.Read(ctx, r, 0)
+	commits, err := c.b.Log.Read(ctx, r, 0)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -285,7 +286,7 @@ func (c *cell) both(ctx context.Context, r events.Ref) (want, got []byte) {
 	if want, err = st.Encode(); err != nil {
 		c.Fatal(err)
 	}
-	e, err := c.b.Load(ctx, bus.State, events.SessionKey(r))
+	e, err := c.b.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		c.Fatal(err)
 	}

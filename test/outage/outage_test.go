@@ -320,7 +320,7 @@ func (w *world) until(id, what string, ok func(*session.State) bool) *session.St
 // said returns the number of facts in the session's log by kind.
 func (w *world) said(id string) map[events.Kind]int {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	cs, err := w.bus.Log.Read(w.ctx, ref(id), 0)
 	w.ok(err)
 	n := map[events.Kind]int{}
 	for _, c := range cs {
@@ -337,7 +337,7 @@ func (w *world) answer(id, text string) {
 	req := map[string]any{"harness": me, "session": id, "prompt": "p", "by": "ada",
 		"answers": []events.Answer{{Question: "q", Text: text}}}
 	natstest.Until(w.t, "the answer to "+id, func() bool {
-		err := w.bus.Request(w.ctx, ledger.Name, "answer", req, nil)
+		err := w.bus.Services.Request(w.ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)
 		if refused && refusal.Code != 503 {
 			w.t.Fatalf("%s cannot be answered: %v", id, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -275,7 +276,7 @@ func open(t *testing.T, url string, replicas int) *bus.Bus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		b.Close()
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ type ack struct {
 func (r *record) lost(b *bus.Bus) (missing []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	commits, err := b.Read(ctx, r.ref, 0)
+	commits, err := b.Log.Read(ctx, r.ref, 0)
 	there := map[ack]bool{}
 	if err == nil {
 		for _, c := range commits {
@@ -321,7 +322,7 @@ func (r *record) folded(t *testing.T, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	natstest.Until(t, "the document of "+r.ref.String(), func() bool {
-		e, err := b.Load(ctx, bus.State, events.SessionKey(r.ref))
+		e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r.ref))
 		if err != nil {
 			return false
 		}
@@ -360,7 +361,7 @@ func write(t *testing.T, url, name string, replicas int) *writing {
 					f = events.ToolStarted{Call: fmt.Sprint("c", n), Name: "bash", Input: pad}
 				}
 				id := w.b.NewID()
-				at, err := w.b.Append(ctx, r.ref, events.WriterHarness, seq,
+				at, err := w.b.Log.Append(ctx, r.ref, events.WriterHarness, seq,
 					[]events.Event{events.New(id, source, r.ref, 1, time.Now(), f)})
 				if err != nil {
 					return

@@ -139,7 +139,7 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 		return false, ctx.Err()
 	}
 	from := l.st.Seq + 1
-	err = l.bus.Request(ctx, retry.Name, "cancel", request.Retry{Ref: l.ref, By: "ada"}, nil)
+	err = l.bus.Services.Request(ctx, retry.Name, "cancel", request.Retry{Ref: l.ref, By: "ada"}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
@@ -147,7 +147,7 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 	case !refused || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Status != session.RetryStarting:
 		return false, fmt.Errorf("the reply is %w", err)
 	}
-	tail, err := l.bus.Read(ctx, l.ref, from)
+	tail, err := l.bus.Log.Read(ctx, l.ref, from)
 	if err != nil {
 		return false, err
 	}

@@ -44,7 +44,7 @@ func contend(t *testing.T, rounds int, outcomes int,
 		l := open(t, b, fmt.Sprintf("s%d", n))
 		sites[l.ref.Session] = &site{lane: l, nudged: make(chan struct{}, 1), won: map[string]int{}}
 	}
-	if err := b.OnNudge(t.Context(), "h1", func(session string, _ uint64) {
+	if err := b.Hints.OnNudge(t.Context(), "h1", func(session string, _ uint64) {
 		select {
 		case sites[session].nudged <- struct{}{}:
 		default:
@@ -82,7 +82,7 @@ func contend(t *testing.T, rounds int, outcomes int,
 // checkLog checks that each writer appended only allowed facts, and that each fact counted.
 func (s *site) checkLog(t *testing.T) {
 	t.Helper()
-	commits, err := s.bus.Read(t.Context(), s.ref, 0)
+	commits, err := s.bus.Log.Read(t.Context(), s.ref, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (s *site) ask(ctx context.Context, service, verb string, request any) (r re
 	var body struct {
 		Seq uint64 `json:"seq"`
 	}
-	err := s.bus.Request(ctx, service, verb, request, &body)
+	err := s.bus.Services.Request(ctx, service, verb, request, &body)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
@@ -253,7 +253,7 @@ func TestWithdrawAndHandOut(t *testing.T) {
 		}, func() reply {
 			// This takes about as long as a withdrawal.
 			if n%2 == 0 {
-				if err := s.bus.Request(ctx, ledger.Name, "get", s.ref, nil); err != nil {
+				if err := s.bus.Services.Request(ctx, ledger.Name, "get", s.ref, nil); err != nil {
 					return reply{err: err}
 				}
 			}

@@ -101,14 +101,14 @@ func (l *lane) append(ctx context.Context, w events.Writer, epoch uint64, facts 
 	for i, f := range facts {
 		evs[i] = events.New(l.bus.NewID(), source, l.ref, epoch, time.Unix(0, 0), f)
 	}
-	if _, err := l.bus.Append(ctx, l.ref, w, l.st.Seq, evs); err != nil {
+	if _, err := l.bus.Log.Append(ctx, l.ref, w, l.st.Seq, evs); err != nil {
 		return err
 	}
 	return l.fold(ctx)
 }
 
 func (l *lane) fold(ctx context.Context) error {
-	tail, err := l.bus.Read(ctx, l.ref, l.st.Seq+1)
+	tail, err := l.bus.Log.Read(ctx, l.ref, l.st.Seq+1)
 	for i := range tail {
 		l.st.Fold(&tail[i])
 	}
@@ -117,7 +117,7 @@ func (l *lane) fold(ctx context.Context) error {
 
 // answer sends one person's answer.
 func (l *lane) answer(ctx context.Context, prompt, value string) (outcome, error) {
-	err := l.bus.Request(ctx, ledger.Name, "answer", request.Answer{Ref: l.ref, Prompt: prompt, By: value,
+	err := l.bus.Services.Request(ctx, ledger.Name, "answer", request.Answer{Ref: l.ref, Prompt: prompt, By: value,
 		Answers: []events.Answer{{Question: "q", Selected: []string{value}}}}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
@@ -137,7 +137,7 @@ func (l *lane) answer(ctx context.Context, prompt, value string) (outcome, error
 func (l *lane) expire(ctx context.Context, prompt string) (outcome, error) {
 	mine := &lane{bus: l.bus, ref: l.ref, st: l.st.Clone()}
 	// This takes about as long as an answer.
-	if err := l.bus.Request(ctx, ledger.Name, "get", l.ref, nil); err != nil {
+	if err := l.bus.Services.Request(ctx, ledger.Name, "get", l.ref, nil); err != nil {
 		return outcome{}, err
 	}
 	for {
@@ -244,7 +244,7 @@ func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Conte
 // settlements counts the facts in the log that settled prompts. Each of them must count.
 func (l *lane) settlements(t *testing.T) int {
 	t.Helper()
-	commits, err := l.bus.Read(t.Context(), l.ref, 0)
+	commits, err := l.bus.Log.Read(t.Context(), l.ref, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func (l *lane) settlements(t *testing.T) int {
 func ready(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	natstest.Until(t, "the ledger answers", func() bool {
-		return b.Request(t.Context(), ledger.Name, "list", struct{}{}, nil) == nil
+		return b.Services.Request(t.Context(), ledger.Name, "list", struct{}{}, nil) == nil
 	})
 }
 

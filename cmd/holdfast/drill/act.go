@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -92,7 +94,7 @@ func seenPrompt(s *session.State, id string) string {
 // answer answers a prompt as a person does.
 func (d *drill) answer(ctx context.Context, act, prompt, question, option string) (seq uint64, err error) {
 	d.report(act, whoDrill, "answers %q to %s", option, prompt)
-	reply, err := bus.Call(ctx, d.bus, request.LedgerAnswer,
+	reply, err := rpc.Call(ctx, d.bus.Services, request.LedgerAnswer,
 		request.Answer{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
 			Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person})
 	return reply.Seq, err
@@ -140,7 +142,7 @@ func (d *drill) answerKept(ctx context.Context) error {
 
 // together reports whether one commit answers the prompt, closes the call and requests a turn.
 func (d *drill) together(ctx context.Context, seq uint64) (seen string, whole bool, err error) {
-	c, err := d.bus.Commit(ctx, seq)
+	c, err := d.bus.Log.Commit(ctx, seq)
 	if err != nil {
 		return "", false, err
 	}
@@ -186,7 +188,7 @@ func (d *drill) resume(ctx context.Context) error {
 
 // starts returns the number of turns in the log that were started because of an answer.
 func (d *drill) starts(ctx context.Context, s *session.State) (n int, err error) {
-	commits, err := d.bus.Read(ctx, s.Ref(), 0)
+	commits, err := d.bus.Log.Read(ctx, s.Ref(), 0)
 	for i := range commits {
 		for j := range commits[i].Events {
 			if f, ok := commits[i].Events[j].Fact.(events.TurnStarted); ok && f.Cause == events.CauseAnswer {
@@ -257,7 +259,7 @@ func (d *drill) pause(ctx context.Context) error {
 // nothingCounts returns the verdict about the changes of a resumed process after the fence.
 func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 	v := Verdict{Act: actPause, Promise: "nothing it says counts", Expected: "the call stays interrupted", TookMS: -1}
-	commits, err := d.bus.Read(ctx, fence.Ref(), 0)
+	commits, err := d.bus.Log.Read(ctx, fence.Ref(), 0)
 	s := session.New(fence.Ref())
 	slipped := 0
 	for i := range commits {
@@ -366,7 +368,7 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
-	_, err = d.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
+	_, err = d.bus.KV.Load(ctx, kv.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
 	gone := errors.Is(err, bus.ErrNotFound)
 	d.verify(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone",
 		Seen: map[bool]string{true: "gone", false: "there"}[gone], TookMS: -1, OK: gone})

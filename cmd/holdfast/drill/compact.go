@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -126,7 +126,7 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 	if err != nil {
 		return fmt.Errorf("drill: message %s: %w", id, err)
 	}
-	_, err = bus.Call(ctx, d.bus, request.CompactionSend, request.Send{
+	_, err = rpc.Call(ctx, d.bus.Services, request.CompactionSend, request.Send{
 		Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content, By: person})
 	return err
 }

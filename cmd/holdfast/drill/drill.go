@@ -34,6 +34,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
@@ -211,7 +213,7 @@ func (d *drill) end(ctx context.Context) error {
 
 // close closes a session. If it fails, the session stays visible, which has no other effect.
 func (d *drill) close(ctx context.Context, r events.Ref) {
-	if _, err := bus.Call(ctx, d.bus, request.LedgerClose,
+	if _, err := rpc.Call(ctx, d.bus.Services, request.LedgerClose,
 		request.Close{Ref: r, Reason: "archived", By: person}); err != nil {
 		d.report(actEnd, whoDrill, "%s is not closed: %v", r, err)
 	}
@@ -251,7 +253,7 @@ func FreeName(ctx context.Context, b *bus.Bus, base string) (string, error) {
 			name = fmt.Sprintf("%s-%d", base, n)
 		}
 		used := false
-		err := b.List(ctx, bus.State, events.SessionKeys(name), func(bus.Entry) error { used = true; return nil })
+		err := b.KV.List(ctx, kv.State, events.SessionKeys(name), func(kv.Entry) error { used = true; return nil })
 		if err != nil {
 			return "", fmt.Errorf("drill: a free name like %s: %w", base, err)
 		}

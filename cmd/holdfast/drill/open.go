@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -62,7 +63,7 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 	patience time.Duration) (map[string]*session.State, error) {
 	ends := map[string]uint64{}
 	for _, id := range sessions {
-		commits, err := b.Read(ctx, events.Ref{Harness: harness, Session: id}, 0)
+		commits, err := b.Log.Read(ctx, events.Ref{Harness: harness, Session: id}, 0)
 		if err != nil {
 			return nil, fmt.Errorf("drill: log of %s: %w", id, err)
 		}
@@ -73,7 +74,7 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	docs := map[string]*session.State{}
-	err := b.Watch(limited, bus.State, []string{events.SessionKeys(harness)}, func(u bus.Update) error {
+	err := b.KV.Watch(limited, kv.State, []string{events.SessionKeys(harness)}, func(u kv.Update) error {
 		if u.Ready || u.Deleted {
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -83,7 +84,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	e, err := d.bus.Load(ctx, bus.State, events.SessionKey(before.Ref()))
+	e, err := d.bus.KV.Load(ctx, kv.State, events.SessionKey(before.Ref()))
 	var after *session.State
 	if err == nil {
 		after, err = session.Decode(e.Value)
@@ -119,7 +120,7 @@ func due(s *session.State) string {
 
 // once returns verdicts from the log: the retry was requested once, at its instant, and taken once as the same request.
 func (d *drill) once(ctx context.Context, planned *session.State, took Report) error {
-	commits, err := d.bus.Read(ctx, planned.Ref(), 0)
+	commits, err := d.bus.Log.Read(ctx, planned.Ref(), 0)
 	if err != nil {
 		return err
 	}

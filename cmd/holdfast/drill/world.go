@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -36,7 +36,7 @@ func (w *world) watch(ctx context.Context) error {
 		acts[name] = act
 	}
 	slices.Sort(filters)
-	return w.d.bus.Watch(ctx, bus.State, filters, func(u bus.Update) error {
+	return w.d.bus.KV.Watch(ctx, kv.State, filters, func(u kv.Update) error {
 		if u.Ready || u.Deleted {
 			return nil
 		}

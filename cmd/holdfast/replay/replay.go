@@ -161,7 +161,7 @@ func (s *stage) print(format string, args ...any) error {
 func (s *stage) afterStep(ctx context.Context, step *opencode.Step) {
 	at := step.At.Sub(s.from).Seconds()
 	if step.Restart {
-		now, err := s.bus.Now(ctx)
+		now, err := s.bus.Clock.Now(ctx)
 		s.deaths = append(s.deaths, now)
 		s.err = errors.Join(s.err, err, s.print("  +%.3fs  the process dies, without a word; its lease of %s runs out",
 			at, s.TTL))

@@ -140,11 +140,11 @@ func TestClockGivesUp(t *testing.T) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	go func() { _, err := b.Now(ctx); done <- err }()
+	go func() { _, err := b.Clock.Now(ctx); done <- err }()
 	if err := bustest.Receive(t, done, "the clock"); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
-	if _, err := b.LastSeq(ctx); !errors.Is(err, bus.ErrUnreachable) || strings.Contains(err.Error(), "%!") {
+	if _, err := b.Log.LastSeq(ctx); !errors.Is(err, bus.ErrUnreachable) || strings.Contains(err.Error(), "%!") {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }
@@ -158,12 +158,12 @@ func TestNowIsNeverAhead(t *testing.T) {
 	p.Hold(true, false)
 	on := time.AfterFunc(200*time.Millisecond, func() { p.Hold(false, false) })
 	defer on.Stop()
-	now, err := b.Now(bustest.Within(t, bustest.Patience))
+	now, err := b.Clock.Now(bustest.Within(t, bustest.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seq := bustest.MustAppend(t, witness, bustest.Session, 0, "a")
-	c, err := witness.Commit(bustest.Within(t, bustest.Patience), seq)
+	c, err := witness.Log.Commit(bustest.Within(t, bustest.Patience), seq)
 	if err != nil || c.At.Before(now) {
 		t.Errorf("what was stored after %s is of %s, %v", now, c.At, err)
 	}

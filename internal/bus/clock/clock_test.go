@@ -16,12 +16,12 @@ func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 	b := natstest.Bus(t, s)
 	ctx := bustest.Within(t, bustest.Patience)
 	asked := time.Now()
-	before, err := b.Now(ctx)
+	before, err := b.Clock.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seq := bustest.MustAppend(t, b, bustest.Session, 0, "a")
-	c, err := b.Commit(ctx, seq)
+	c, err := b.Log.Commit(ctx, seq)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 	s.Shutdown()
 	last := before
 	for range 100 {
-		now, err := b.Now(ctx)
+		now, err := b.Clock.Now(ctx)
 		if err != nil || now.Before(last) {
 			t.Fatalf("now = %s, %v; before it was %s", now, err, last)
 		}
@@ -44,7 +44,7 @@ func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fresh.Close()
-	if _, err := fresh.Now(ctx); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := fresh.Clock.Now(ctx); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("now without a log: %v, want ErrNotFound", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestTheClockFollowsAStep(t *testing.T) {
 				t.Errorf("now is %s off", d)
 			}
 			if s := c.Steps[0]; len(c.Steps) != 1 || s.Seq != before || (s.By()+was).Abs() > 500*time.Millisecond ||
-				c.Epoch != 1 || b.StepsNoticed() != 1 {
+				c.Epoch != 1 || b.Clock.StepsNoticed() != 1 {
 				t.Errorf("steps %+v, want one by %s after %d", c.Steps, -was, before)
 			}
 		})
@@ -91,19 +91,19 @@ func TestALittleIsNoStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Clock.Was(700 * time.Millisecond)
-	last, err := b.Now(ctx)
+	last, err := b.Clock.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	natstest.Until(t, "the correction", func() bool {
-		now, err := b.Now(ctx)
+		now, err := b.Clock.Now(ctx)
 		if err != nil || now.Before(last) {
 			t.Fatalf("%s after %s, %v", now, last, err)
 		}
 		last = now
 		return time.Until(now) < 100*time.Millisecond
 	})
-	if n := b.StepsNoticed(); n != 0 {
+	if n := b.Clock.StepsNoticed(); n != 0 {
 		t.Errorf("%d steps", n)
 	}
 }
@@ -112,10 +112,10 @@ func TestALittleIsNoStep(t *testing.T) {
 func TestStepsOfOthers(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	s := events.Steps{{Seq: 3, ByMS: 60_000, At: time.Now()}}
-	b.LearnSteps(s)
-	b.LearnSteps(s)
+	b.Clock.LearnSteps(s)
+	b.Clock.LearnSteps(s)
 	if c, err := b.Clock.Read(bustest.Within(t, bustest.Patience)); err != nil || len(c.Steps) != 1 || c.Epoch != 1 ||
-		b.StepsNoticed() != 0 {
+		b.Clock.StepsNoticed() != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

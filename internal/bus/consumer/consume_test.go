@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -238,7 +240,7 @@ func deliversAgain(t *testing.T) error {
 		return fmt.Errorf("%d messages were handled twice", n)
 	}
 	natstest.Until(t, "all to be acknowledged", func() bool {
-		pending, active, err := b.Lag(bustest.Background(t), bustest.LedgerSource)
+		pending, active, err := b.Consumers.Lag(bustest.Background(t), bustest.LedgerSource)
 		return err == nil && pending == 0 && active != ""
 	})
 	mu.Lock()
@@ -264,7 +266,7 @@ func takesOverAgain(t *testing.T) error {
 	h := &reluctant{Process: bustest.Process{All: bustest.NewLedgers(t), Name: "b"}}
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	done := make(chan error, 1)
-	go func() { done <- b.Consume(ctx, bustest.LedgerSource, h) }()
+	go func() { done <- b.Consumers.Consume(ctx, bustest.LedgerSource, h) }()
 	h.All.Await("b")
 	cancel()
 	if err := bustest.Receive(t, done, "consume to end"); err != nil {
@@ -456,11 +458,11 @@ func letsABatchFinish(t *testing.T) error {
 func TestConsumeGivesTheNewestDocumentsOnly(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
-	rev := bustest.Store(t, b, bus.State, "session.h.a", "1", 0)
-	bustest.Store(t, b, bus.State, "session.h.a", "2", rev)
-	gone := bustest.Store(t, b, bus.State, "session.h.b", "1", 0)
-	bustest.Store(t, b, bus.State, "work.h.a", "not a document", 0)
-	if err := b.Delete(bustest.Background(t), bus.State, "session.h.b", gone); err != nil {
+	rev := bustest.Store(t, b, kv.State, "session.h.a", "1", 0)
+	bustest.Store(t, b, kv.State, "session.h.a", "2", rev)
+	gone := bustest.Store(t, b, kv.State, "session.h.b", "1", 0)
+	bustest.Store(t, b, kv.State, "work.h.a", "not a document", 0)
+	if err := b.KV.Delete(bustest.Background(t), kv.State, "session.h.b", gone); err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan bus.Message, 10)
@@ -468,7 +470,7 @@ func TestConsumeGivesTheNewestDocumentsOnly(t *testing.T) {
 	defer cancel()
 	done, failed := make(chan error, 1), false
 	go func() {
-		done <- b.Consume(ctx, bus.Source{Stream: bus.StateDocs, Durable: "retry"},
+		done <- b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.StateDocs, Durable: "retry"},
 			batchFunc(func(ms []bus.Message) (int, error) {
 				if !failed {
 					failed = true
@@ -508,18 +510,19 @@ func (f batchFunc) Batch(_ context.Context, ms []bus.Message) (int, error) {
 
 func TestConsumeRefusesAWrongSource(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	for name, src := range map[string]bus.Source{
-		"no durable":        {Stream: bus.LogStream},
-		"two tokens":        {Stream: bus.LogStream, Durable: "a.b"},
+	for name, src := range map[string]consumer.Source{
+		"no durable":        {Stream: consumer.LogStream},
+		"two tokens":        {Stream: consumer.LogStream, Durable: "a.b"},
 		"no such stream":    {Stream: 17, Durable: "a"},
-		"batch too large":   {Stream: bus.LogStream, Durable: "a", BatchMax: 5000},
-		"batch less than 0": {Stream: bus.LogStream, Durable: "a", BatchMax: -1},
+		"batch too large":   {Stream: consumer.LogStream, Durable: "a", BatchMax: 5000},
+		"batch less than 0": {Stream: consumer.LogStream, Durable: "a", BatchMax: -1},
 	} {
-		if err := b.Consume(bustest.Background(t), src, bustest.HandlerFunc(nil)); err == nil {
+		if err := b.Consumers.Consume(bustest.Background(t), src, bustest.HandlerFunc(nil)); err == nil {
 			t.Errorf("%s: consumed", name)
 		}
 	}
-	if _, _, err := b.Lag(bustest.Background(t), bus.Source{Stream: bus.Due, Durable: "nobody"}); !errors.Is(err,
+	if _, _, err := b.Consumers.Lag(bustest.Background(t),
+		consumer.Source{Stream: consumer.Due, Durable: "nobody"}); !errors.Is(err,
 		bus.ErrNotFound) {
 		t.Errorf("the lag of a consumer that is not there: %v", err)
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -143,11 +145,13 @@ func (l losing) LeadershipLost() {
 }
 
 // consuming runs a consumer of the log, one message a batch, until the returned function is called.
-func consuming(t testing.TB, b *bus.Bus, h bus.Handler) (stop func()) {
+func consuming(t testing.TB, b *bus.Bus, h consumer.Handler) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	done := make(chan error, 1)
-	go func() { done <- b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "ledger", BatchMax: 1}, h) }()
+	go func() {
+		done <- b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "ledger", BatchMax: 1}, h)
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := bustest.Receive(t, done, "consume to end"); err != nil {
@@ -406,7 +410,7 @@ func TestAPullThatEndedPartly(t *testing.T) {
 		}
 		return all
 	}).Open()
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0, func(events.Commit) error { return nil }); err != nil {
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0, func(events.Commit) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -531,7 +535,7 @@ func TestRequestsNameOneFilter(t *testing.T) {
 	if got := bustest.Receive(t, asked, "the durable"); got != "$JS.API.CONSUMER.CREATE.HF_LOG.ledger.hf.log.*.*.*" {
 		t.Error(got)
 	}
-	bustest.Watching(t, b, bus.State, "session.h.*")
+	bustest.Watching(t, b, kv.State, "session.h.*")
 	if got := bustest.Receive(t, asked, "the watch's consumer"); !strings.HasSuffix(got, ".$KV.hf_state.session.h.*") {
 		t.Error(got)
 	}
@@ -540,14 +544,14 @@ func TestRequestsNameOneFilter(t *testing.T) {
 // TestWrongSourcesAreRefused: also where nothing is consumed.
 func TestWrongSourcesAreRefused(t *testing.T) {
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence }).Open()
-	ctx, wrong := bustest.Within(t, bustest.Patience), bus.Source{Stream: 99, Durable: "x"}
-	if _, _, err := b.Lag(ctx, wrong); err == nil {
+	ctx, wrong := bustest.Within(t, bustest.Patience), consumer.Source{Stream: 99, Durable: "x"}
+	if _, _, err := b.Consumers.Lag(ctx, wrong); err == nil {
 		t.Error("lag")
 	}
-	if _, err := b.Acked(ctx, wrong); err == nil {
+	if _, err := b.Consumers.Acked(ctx, wrong); err == nil {
 		t.Error("acknowledged")
 	}
-	if _, err := b.Strangers(ctx, []bus.Source{wrong}); err == nil {
+	if _, err := b.Consumers.Strangers(ctx, []consumer.Source{wrong}); err == nil {
 		t.Error("strangers")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
@@ -28,8 +28,8 @@ func TestStrangers(t *testing.T) {
 			t.Fatalf("%s: %v, %s", name, err, m.Data)
 		}
 	}
-	found, err := b.Strangers(bustest.Within(t, bustest.Patience),
-		[]bus.Source{{Stream: bus.LogStream, Durable: "ours"}})
+	found, err := b.Consumers.Strangers(bustest.Within(t, bustest.Patience),
+		[]consumer.Source{{Stream: consumer.LogStream, Durable: "ours"}})
 	if err != nil {
 		t.Fatal(err)
 	}

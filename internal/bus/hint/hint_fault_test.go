@@ -18,7 +18,7 @@ func TestHintsAreSubscribedOrNot(t *testing.T) {
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
 	p.Hold(true, true)
-	if err := b.OnNudge(bustest.Within(t, 200*time.Millisecond), "h", func(string, uint64) {}); !errors.Is(err,
+	if err := b.Hints.OnNudge(bustest.Within(t, 200*time.Millisecond), "h", func(string, uint64) {}); !errors.Is(err,
 		bus.ErrUnreachable) {
 		t.Errorf("without the broker's answer: %v, want ErrUnreachable", err)
 	}
@@ -31,7 +31,7 @@ func TestSignsOfLifeOfNoSession(t *testing.T) {
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)
 	heard := make(chan events.Ref, 10)
-	if err := b.OnProgress(bustest.Within(t, bustest.Patience), func(r events.Ref) { heard <- r }); err != nil {
+	if err := b.Hints.OnProgress(bustest.Within(t, bustest.Patience), func(r events.Ref) { heard <- r }); err != nil {
 		t.Fatal(err)
 	}
 	for _, tokens := range []string{"=zz.s", "h.=zz"} {
@@ -42,7 +42,7 @@ func TestSignsOfLifeOfNoSession(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	b.Progress(bustest.Session)
+	b.Hints.Progress(bustest.Session)
 	if got := bustest.Receive(t, heard, "a sign of life"); got != bustest.Session {
 		t.Errorf("heard %+v first", got)
 	}

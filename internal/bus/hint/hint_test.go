@@ -23,8 +23,8 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 	defer cancel()
 	others := events.Ref{Harness: "o", Session: "s"}
 	alive, nudged := make(chan events.Ref, 100), make(chan uint64, 100)
-	err := errors.Join(b.OnProgress(ctx, func(r events.Ref) { alive <- r }),
-		b.OnNudge(ctx, "o", func(_ string, seq uint64) {
+	err := errors.Join(b.Hints.OnProgress(ctx, func(r events.Ref) { alive <- r }),
+		b.Hints.OnNudge(ctx, "o", func(_ string, seq uint64) {
 			nudged <- seq
 		}))
 	if err != nil {
@@ -61,8 +61,8 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.Progress(others)
-	b.Nudge(others, 9)
+	b.Hints.Progress(others)
+	b.Hints.Nudge(others, 9)
 	if r, seq := <-alive, <-nudged; r != others || seq != 9 || len(alive)+len(nudged) > 0 {
 		t.Errorf("alive: %v and %d more; nudged about %d and %d more", r, len(alive), seq, len(nudged))
 	}
@@ -74,7 +74,7 @@ func TestHintsThatSayNothing(t *testing.T) {
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)
 	heard := make(chan string, 10)
-	if err := b.OnNudge(bustest.Within(t, bustest.Patience), "h",
+	if err := b.Hints.OnNudge(bustest.Within(t, bustest.Patience), "h",
 		func(id string, _ uint64) { heard <- id }); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestHintsThatSayNothing(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	b.Nudge(bustest.Session, 7)
+	b.Hints.Nudge(bustest.Session, 7)
 	if got := bustest.Receive(t, heard, "a nudge"); got != bustest.Session.Session {
 		t.Errorf("heard %q first", got)
 	}
@@ -104,7 +104,7 @@ func TestSubscribeWhileTheBrokerRestarts(t *testing.T) {
 		all.Go(func() {
 			for again.Err() == nil {
 				one, cancel := context.WithCancel(ctx)
-				if err := b.OnProgress(one, func(events.Ref) {}); err != nil {
+				if err := b.Hints.OnProgress(one, func(events.Ref) {}); err != nil {
 					t.Error(err)
 				}
 				cancel()
@@ -122,18 +122,18 @@ func TestHintsArrive(t *testing.T) {
 	_, a, b := bustest.Pair(t)
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	nudged, alive := make(chan string, 10), make(chan events.Ref, 10)
-	if err := a.OnNudge(ctx, "a harness", func(session string, seq uint64) {
+	if err := a.Hints.OnNudge(ctx, "a harness", func(session string, seq uint64) {
 		nudged <- fmt.Sprint(session, " ", seq)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.OnProgress(ctx, func(r events.Ref) { alive <- r }); err != nil {
+	if err := a.Hints.OnProgress(ctx, func(r events.Ref) { alive <- r }); err != nil {
 		t.Fatal(err)
 	}
 	ref := events.Ref{Harness: "a harness", Session: "s/1"}
-	b.Nudge(events.Ref{Harness: "another", Session: "s"}, 1)
-	b.Nudge(ref, 7)
-	b.Progress(ref)
+	b.Hints.Nudge(events.Ref{Harness: "another", Session: "s"}, 1)
+	b.Hints.Nudge(ref, 7)
+	b.Hints.Progress(ref)
 	if got := bustest.Receive(t, nudged, "a nudge"); got != "s/1 7" {
 		t.Errorf("nudged %q", got)
 	}
@@ -142,9 +142,9 @@ func TestHintsArrive(t *testing.T) {
 	}
 	cancel()
 	natstest.Until(t, "the subscriptions to end", func() bool {
-		b.Nudge(ref, 8)
-		b.Progress(ref)
-		if err := b.OnNudge(bustest.Background(t), "flush", func(string, uint64) {}); err != nil {
+		b.Hints.Nudge(ref, 8)
+		b.Hints.Progress(ref)
+		if err := b.Hints.OnNudge(bustest.Background(t), "flush", func(string, uint64) {}); err != nil {
 			t.Fatal(err)
 		}
 		n := len(nudged) + len(alive)

@@ -13,21 +13,23 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 // TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
 // deletion.
 func TestALookThatFailsCallsNothingGone(t *testing.T) {
-	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}}
+	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}}
 	for name, answer := range map[string][]bustest.Said{"no stream": bustest.NoStream, "an error": bustest.Trouble} {
 		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
 		told := 0
-		fn := func(bus.Update) error { told++; return nil }
-		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, known, nil, fn); err == nil || told > 0 {
+		fn := func(kv.Update) error { told++; return nil }
+		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); err == nil || told > 0 {
 			t.Errorf("%s, an entry that should have ended: %v, told of %d", name, err, told)
 		}
-		if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), bus.Leases, known, fn); err == nil || told > 0 {
+		if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.Leases, known, fn); err == nil || told > 0 {
 			t.Errorf("%s, an entry that was not seen: %v, told of %d", name, err, told)
 		}
 	}
@@ -37,15 +39,15 @@ func TestALookThatFailsCallsNothingGone(t *testing.T) {
 func TestErrorsOfAWatchsCallback(t *testing.T) {
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
 	mine := errors.New("mine")
-	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
+	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
 	told := 0
-	fn := func(bus.Update) error { told++; return mine }
-	if err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, known, nil, fn); !errors.Is(err, mine) ||
+	fn := func(kv.Update) error { told++; return mine }
+	if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); !errors.Is(err, mine) ||
 		told != 1 {
 		t.Errorf("an entry that has ended: %v after %d", err, told)
 	}
 	told = 0
-	if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), bus.Leases, known, fn); !errors.Is(err, mine) ||
+	if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.Leases, known, fn); !errors.Is(err, mine) ||
 		told != 1 {
 		t.Errorf("an entry that was not seen: %v after %d", err, told)
 	}
@@ -54,8 +56,8 @@ func TestErrorsOfAWatchsCallback(t *testing.T) {
 // TestADeletedEntryEndsOnce: an entry that was shown as deleted is not shown as expired when it would have ended.
 func TestADeletedEntryEndsOnce(t *testing.T) {
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
-	err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, nil, []string{"harness.h.1"},
-		func(u bus.Update) error {
+	err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, nil, []string{"harness.h.1"},
+		func(u kv.Update) error {
 			return errors.New(bustest.Say(u))
 		})
 	if err != nil {
@@ -77,7 +79,7 @@ func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.Acquire(t, all[0], "harness.h.1", time.Second)
-	updates, _ := bustest.Watching(t, all[0], bus.Leases)
+	updates, _ := bustest.Watching(t, all[0], kv.Leases)
 	bustest.Expect(t, updates, "harness.h.1=mine", "ready", "harness.h.1 expired")
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func TestAnEndIsToldAfterAnError(t *testing.T) {
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, "nats://u:pw@"+p.Addr[len("nats://"):])
 	bustest.Acquire(t, all[0], "harness.h.1", time.Second)
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "harness.h.1=mine", "ready")
 	lost := p.Lose(false, `"err_code":(10037)`, 1, "10060")
 	bustest.Receive(t, lost, "the look to fail")
@@ -107,10 +109,10 @@ func TestADeletionIsToldOnce(t *testing.T) {
 	s := natstest.Start(t)
 	writer, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	rev := bustest.Store(t, writer, bus.State, "session.h.gone", "1", 0)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	rev := bustest.Store(t, writer, kv.State, "session.h.gone", "1", 0)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "session.h.gone=1", "ready")
-	if err := writer.Delete(bustest.Background(t), bus.State, "session.h.gone", rev); err != nil {
+	if err := writer.KV.Delete(bustest.Background(t), kv.State, "session.h.gone", rev); err != nil {
 		t.Fatal(err)
 	}
 	bustest.Expect(t, updates, "session.h.gone deleted")
@@ -126,7 +128,7 @@ func TestADeletionIsToldOnce(t *testing.T) {
 	for i := range 2 {
 		p.Cut()
 		key := fmt.Sprintf("session.h.%d", i)
-		bustest.Store(t, writer, bus.State, key, "1", 0)
+		bustest.Store(t, writer, kv.State, key, "1", 0)
 		bustest.Expect(t, updates, key+"=1")
 	}
 }
@@ -135,23 +137,23 @@ func TestADeletionIsToldOnce(t *testing.T) {
 func TestTheTTLOfAnEntry(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	rev := bustest.MustStore(t, b, bustest.Key, "x", 0)
-	v := bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: rev, TTL: time.Minute}
-	if _, err := b.StoreView(bustest.Within(t, bustest.Patience),
+	v := kv.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: rev, TTL: time.Minute}
+	if _, err := b.KV.StoreView(bustest.Within(t, bustest.Patience),
 		v).Wait(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, v.Key); err != nil || e.TTL != time.Minute {
+	if e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, v.Key); err != nil || e.TTL != time.Minute {
 		t.Errorf("%s, %v", e.TTL, err)
 	}
-	updates := make(chan bus.Update, 100)
+	updates := make(chan kv.Update, 100)
 	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 	defer cancel()
 	go func() {
-		_ = b.Watch(ctx, bus.State, []string{"work.>"}, func(u bus.Update) error { updates <- u; return nil })
+		_ = b.KV.Watch(ctx, kv.State, []string{"work.>"}, func(u kv.Update) error { updates <- u; return nil })
 	}()
 	bustest.Expect(t, updates, "work.h.s=x", "ready")
 	v.Value = nil
-	if _, err := b.StoreView(bustest.Within(t, bustest.Patience),
+	if _, err := b.KV.StoreView(bustest.Within(t, bustest.Patience),
 		v).Wait(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	for range 5 {
 		ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 		n := 0
-		if err := b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; cancel(); return nil }); err != nil ||
+		if err := b.KV.Watch(ctx, kv.State, nil, func(kv.Update) error { n++; cancel(); return nil }); err != nil ||
 			n != 1 {
 			t.Errorf("shown %d, %v; want 1", n, err)
 		}
@@ -195,7 +197,7 @@ func TestAWatchOfLeasesKnowsTheTime(t *testing.T) {
 		}
 		return bustest.Silence
 	}).Open()
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "ready")
 	if early.Load() > 0 {
 		t.Error("a consumer was made before the time was known")
@@ -209,8 +211,8 @@ func TestAViewOfNoDocument(t *testing.T) {
 	b := bustest.BusAt(t, p.Addr)
 	natstest.Bus(t, s) // sets the cell up
 	p.Hold(true, false)
-	under := b.StoreView(bustest.Within(t, bustest.Patience),
-		bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key})
+	under := b.KV.StoreView(bustest.Within(t, bustest.Patience),
+		kv.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key})
 	p.Cut()
 	p.Hold(false, false)
 	if _, err := under.Wait(bustest.Within(t, bustest.Patience)); err != nil {
@@ -226,8 +228,8 @@ func TestALookAtADocumentThatFails(t *testing.T) {
 		}
 		return bustest.WrongLast
 	}).Open()
-	_, err := b.StoreView(bustest.Within(t, bustest.Patience),
-		bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 3}).Wait(
+	_, err := b.KV.StoreView(bustest.Within(t, bustest.Patience),
+		kv.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 3}).Wait(
 		bustest.Within(t, bustest.Patience))
 	if err == nil || errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("%v, want the error of the look", err)
@@ -237,11 +239,13 @@ func TestALookAtADocumentThatFails(t *testing.T) {
 // TestAKeyThatIsGone: a write in place of a revision that is not there any more stores nothing.
 func TestAKeyThatIsGone(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	if rev, err := b.Store(bustest.Within(t, bustest.Patience), bus.State, bustest.Key, []byte("x"), 7); !errors.Is(err,
+	if rev, err := b.KV.Store(bustest.Within(t, bustest.Patience), kv.State, bustest.Key, []byte("x"),
+		7); !errors.Is(err,
 		bus.ErrLostRace) {
 		t.Errorf("stored at %d, %v; want ErrLostRace", rev, err)
 	}
-	if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
+	if e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, bustest.Key); !errors.Is(err,
+		bus.ErrNotFound) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
@@ -252,18 +256,18 @@ func TestWithoutABucket(t *testing.T) {
 	b := bustest.BusAt(t, natstest.Start(t).URL())
 	for name, call := range map[string]func(ctx context.Context) error{
 		"lease": func(ctx context.Context) error {
-			_, err := b.AcquireLease(ctx, bustest.LeaseKey, nil, time.Minute)
+			_, err := b.Leases.Acquire(ctx, bustest.LeaseKey, nil, time.Minute)
 			return err
 		},
 		"view": func(ctx context.Context) error {
-			_, err := b.StoreView(ctx,
-				bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 1}).Wait(ctx)
+			_, err := b.KV.StoreView(ctx,
+				kv.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 1}).Wait(ctx)
 			return err
 		},
 		"timer": func(ctx context.Context) error {
-			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now()})
+			return b.Timers.Set(ctx, timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now()})
 		},
-		"delete": func(ctx context.Context) error { return b.Delete(ctx, bus.State, bustest.Key, 1) },
+		"delete": func(ctx context.Context) error { return b.KV.Delete(ctx, kv.State, bustest.Key, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := call(bustest.Within(t, bustest.Patience)); !errors.Is(err, bus.ErrNotFound) {

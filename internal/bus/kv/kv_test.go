@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -37,7 +37,7 @@ func expireWithoutMarkers(t *testing.T) error {
 	put("harness.h.stays", "1h")
 	kept := bustest.Acquire(t, all[1], "harness.h.kept", 2*time.Second)
 	lost := kept.Keep(ctx, 0, nil)
-	updates, _ := bustest.Watching(t, all[0], bus.Leases)
+	updates, _ := bustest.Watching(t, all[0], kv.Leases)
 	for u := bustest.Receive(t, updates, "ready"); !u.Ready; u = bustest.Receive(t, updates, "ready") {
 		if u.Deleted {
 			return fmt.Errorf("%s ended before the watch was ready", u.Key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -16,25 +17,25 @@ import (
 func TestStoreAndLoad(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
-	if _, err := b.Load(ctx, bus.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.KV.Load(ctx, kv.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
 		t.Fatalf("load of nothing: %v, want ErrNotFound", err)
 	}
 	first := bustest.MustStore(t, b, bustest.Key, "one", 0)
-	e, err := b.Load(ctx, bus.State, bustest.Key)
+	e, err := b.KV.Load(ctx, kv.State, bustest.Key)
 	if err != nil || e.Key != bustest.Key || string(e.Value) != "one" || e.Rev != first || e.At.IsZero() || e.Deleted {
 		t.Fatalf("load = %+v, %v", e, err)
 	}
 	second := bustest.MustStore(t, b, bustest.Key, "two", first)
 	for name, rev := range map[string]uint64{"as new": 0, "at the old revision": first,
 		"at a revision to come": second + 1} {
-		if _, err := b.Store(ctx, bus.State, bustest.Key, []byte("three"), rev); !errors.Is(err, bus.ErrLostRace) {
+		if _, err := b.KV.Store(ctx, kv.State, bustest.Key, []byte("three"), rev); !errors.Is(err, bus.ErrLostRace) {
 			t.Errorf("store %s: %v, want ErrLostRace", name, err)
 		}
 	}
 	if again := bustest.MustStore(t, b, bustest.Key, "two", first); again != second {
 		t.Errorf("the same again = %d, want %d: only the acknowledgement was lost", again, second)
 	}
-	if _, err := b.Load(ctx, bus.Leases, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.KV.Load(ctx, kv.Leases, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("the other bucket has it too: %v", err)
 	}
 }
@@ -43,22 +44,22 @@ func TestDeleteAndCreateAgain(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
 	first := bustest.MustStore(t, b, bustest.Key, "one", 0)
-	if err := b.Delete(ctx, bus.State, bustest.Key, first+1); !errors.Is(err, bus.ErrLostRace) {
+	if err := b.KV.Delete(ctx, kv.State, bustest.Key, first+1); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("delete at another revision: %v, want ErrLostRace", err)
 	}
 	for range 2 { // the second finds it done
-		if err := b.Delete(ctx, bus.State, bustest.Key, first); err != nil {
+		if err := b.KV.Delete(ctx, kv.State, bustest.Key, first); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Load(ctx, bus.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.KV.Load(ctx, kv.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("load of a deleted key: %v, want ErrNotFound", err)
 	}
-	if _, err := b.Store(ctx, bus.State, bustest.Key, []byte("late"), first); !errors.Is(err, bus.ErrLostRace) {
+	if _, err := b.KV.Store(ctx, kv.State, bustest.Key, []byte("late"), first); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("store in place of what was deleted: %v, want ErrLostRace", err)
 	}
 	bustest.MustStore(t, b, bustest.Key, "again", 0)
-	if err := b.Delete(ctx, bus.State, "session.h.never", 7); err != nil {
+	if err := b.KV.Delete(ctx, kv.State, "session.h.never", 7); err != nil {
 		t.Errorf("delete of a key that is gone without a trace: %v", err)
 	}
 }
@@ -72,31 +73,31 @@ func TestViewIsGuardedByItsDocument(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
 	first := bustest.MustStore(t, b, bustest.Key, "one", 0)
-	view := bus.View{Key: "work.h.s", Value: []byte("of one"), GuardKey: bustest.Key, GuardRev: first}
-	if _, err := b.StoreView(ctx, view).Wait(ctx); err != nil {
+	view := kv.View{Key: "work.h.s", Value: []byte("of one"), GuardKey: bustest.Key, GuardRev: first}
+	if _, err := b.KV.StoreView(ctx, view).Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.StoreView(ctx, view).Wait(ctx); err != nil {
+	if _, err := b.KV.StoreView(ctx, view).Wait(ctx); err != nil {
 		t.Errorf("the same again: %v, want success while the document stands", err)
 	}
 	second := bustest.MustStore(t, b, bustest.Key, "two", first)
-	for name, v := range map[string]bus.View{
+	for name, v := range map[string]kv.View{
 		"of an old document":      {Key: "work.h.s", Value: []byte("of one"), GuardKey: bustest.Key, GuardRev: first},
 		"deletion by an old one":  {Key: "work.h.s", GuardKey: bustest.Key, GuardRev: first},
 		"of a document not there": {Key: "work.h.x", Value: []byte("x"), GuardKey: "session.h.x", GuardRev: 3},
 	} {
-		if _, err := b.StoreView(ctx, v).Wait(ctx); !errors.Is(err, bus.ErrLostRace) {
+		if _, err := b.KV.StoreView(ctx, v).Wait(ctx); !errors.Is(err, bus.ErrLostRace) {
 			t.Errorf("view %s: %v, want ErrLostRace", name, err)
 		}
 	}
-	if e, err := b.Load(ctx, bus.State, "work.h.s"); err != nil || string(e.Value) != "of one" {
+	if e, err := b.KV.Load(ctx, kv.State, "work.h.s"); err != nil || string(e.Value) != "of one" {
 		t.Errorf("view = %+v, %v", e, err)
 	}
-	if _, err := b.StoreView(ctx, bus.View{Key: "work.h.s", GuardKey: bustest.Key,
+	if _, err := b.KV.StoreView(ctx, kv.View{Key: "work.h.s", GuardKey: bustest.Key,
 		GuardRev: second}).Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Load(ctx, bus.State, "work.h.s"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.KV.Load(ctx, kv.State, "work.h.s"); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("a deleted view: %v, want ErrNotFound", err)
 	}
 }
@@ -106,16 +107,16 @@ func TestViewExpires(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	rev := bustest.MustStore(t, b, bustest.Key, "one", 0)
 	// which it still is to be seen in
-	v := bus.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: bustest.Key, GuardRev: rev,
+	v := kv.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: bustest.Key, GuardRev: rev,
 		TTL: 4 * time.Second}
-	if _, err := b.StoreView(ctx, v).Wait(ctx); err != nil {
+	if _, err := b.KV.StoreView(ctx, v).Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Load(ctx, bus.State, v.Key); err != nil {
+	if _, err := b.KV.Load(ctx, kv.State, v.Key); err != nil {
 		t.Fatalf("before its time: %v", err)
 	}
 	natstest.Until(t, "the view to expire", func() bool {
-		_, err := b.Load(ctx, bus.State, v.Key)
+		_, err := b.KV.Load(ctx, kv.State, v.Key)
 		return errors.Is(err, bus.ErrNotFound)
 	})
 }
@@ -125,7 +126,7 @@ func TestList(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	keys := func(filter string) []string {
 		var got []string
-		if err := b.List(ctx, bus.State, filter, func(e bus.Entry) error {
+		if err := b.KV.List(ctx, kv.State, filter, func(e kv.Entry) error {
 			got = append(got, e.Key+"="+string(e.Value))
 			return nil
 		}); err != nil {
@@ -141,7 +142,7 @@ func TestList(t *testing.T) {
 	bustest.MustStore(t, b, "session.i.c", "1", 0)
 	gone := bustest.MustStore(t, b, "session.h.d", "1", 0)
 	bustest.MustStore(t, b, "session.h.a", "2", rev)
-	if err := b.Delete(ctx, bus.State, "session.h.d", gone); err != nil {
+	if err := b.KV.Delete(ctx, kv.State, "session.h.d", gone); err != nil {
 		t.Fatal(err)
 	}
 	if got := keys(events.SessionKeys("h")); !slices.Equal(got, []string{"session.h.b=1", "session.h.a=2"}) {
@@ -151,7 +152,7 @@ func TestList(t *testing.T) {
 		t.Errorf("of all: %v", got)
 	}
 	enough := errors.New("enough")
-	if err := b.List(ctx, bus.State, ">", func(bus.Entry) error { return enough }); !errors.Is(err, enough) {
+	if err := b.KV.List(ctx, kv.State, ">", func(kv.Entry) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("list = %v, want the caller's error", err)
 	}
 }
@@ -166,7 +167,7 @@ func TestList100000(t *testing.T) {
 	pending := make([]bus.Pending, n)
 	started := time.Now()
 	for i := range pending {
-		pending[i] = b.StoreAsync(ctx, bus.State, fmt.Sprintf("session.h.%d", i), value, 0)
+		pending[i] = b.KV.StoreAsync(ctx, kv.State, fmt.Sprintf("session.h.%d", i), value, 0)
 	}
 	for i, p := range pending {
 		if _, err := p.Wait(ctx); err != nil {
@@ -176,7 +177,7 @@ func TestList100000(t *testing.T) {
 	stored := time.Since(started)
 	natstest.RetryStalled(t, stored/10, func() error {
 		started, seen := time.Now(), map[string]bool{}
-		if err := b.List(ctx, bus.State, events.SessionKeys("h"), func(e bus.Entry) error {
+		if err := b.KV.List(ctx, kv.State, events.SessionKeys("h"), func(e kv.Entry) error {
 			seen[e.Key] = true
 			return nil
 		}); err != nil {

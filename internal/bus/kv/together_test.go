@@ -8,14 +8,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 // docs are n documents of their own, each with two entries of views, in place of these revisions.
-func docs(n int, text string, revs []uint64) []bus.Doc {
-	ds := make([]bus.Doc, n)
+func docs(n int, text string, revs []uint64) []kv.Doc {
+	ds := make([]kv.Doc, n)
 	for i := range ds {
-		ds[i] = bus.Doc{Key: fmt.Sprintf("session.h.%d", i), Value: []byte(text), Views: []bus.View{
+		ds[i] = kv.Doc{Key: fmt.Sprintf("session.h.%d", i), Value: []byte(text), Views: []kv.View{
 			{Key: fmt.Sprintf("work.h.%d", i), Value: []byte(text)},
 			{Key: fmt.Sprintf("blocker.h.%d.%d.p", i, i), Value: []byte(text), TTL: time.Hour}}}
 		if revs != nil {
@@ -28,9 +29,9 @@ func docs(n int, text string, revs []uint64) []bus.Doc {
 // check looks whether documents and entries say text, and the documents are at these revisions.
 func check(t *testing.T, b *bus.Bus, n int, text string, revs []uint64) {
 	t.Helper()
-	found := map[string]bus.Entry{}
-	if err := b.List(bustest.Within(t, bustest.Patience), bus.State, ">",
-		func(e bus.Entry) error { found[e.Key] = e; return nil }); err != nil {
+	found := map[string]kv.Entry{}
+	if err := b.KV.List(bustest.Within(t, bustest.Patience), kv.State, ">",
+		func(e kv.Entry) error { found[e.Key] = e; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range docs(n, text, nil) {
@@ -72,12 +73,12 @@ func TestStoreDocs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			revs, err := b.StoreDocs(bustest.Within(t, bustest.Patience), docs(c.n, "one", nil))
+			revs, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), docs(c.n, "one", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			check(t, b, c.n, "one", revs)
-			if revs, err = b.StoreDocs(bustest.Within(t, bustest.Patience), docs(c.n, "two", revs)); err != nil {
+			if revs, err = b.KV.StoreDocs(bustest.Within(t, bustest.Patience), docs(c.n, "two", revs)); err != nil {
 				t.Fatal(err)
 			}
 			check(t, b, c.n, "two", revs)
@@ -89,7 +90,7 @@ func TestStoreDocs(t *testing.T) {
 				views[i].Value = nil // the document stands
 				views[i].Views[0].Value = nil
 			}
-			same, err := b.StoreDocs(bustest.Within(t, bustest.Patience), views)
+			same, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), views)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +99,7 @@ func TestStoreDocs(t *testing.T) {
 					t.Fatalf("a document that stands was at %d, now %d", revs[i], same[i])
 				}
 			}
-			if _, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, "work.h.0"); !errors.Is(err,
+			if _, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, "work.h.0"); !errors.Is(err,
 				bus.ErrNotFound) {
 				t.Errorf("an entry that was removed: %v, want ErrNotFound", err)
 			}
@@ -114,24 +115,24 @@ func TestStoreDocsThatLostARace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const n = 40
 			b := natstest.Bus(t, natstest.Start(t), opt)
-			revs, err := b.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "one", nil))
+			revs, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "one", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			theirs := bustest.MustStore(t, b, "session.h.7", "theirs", revs[7])
-			if _, err := b.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "two", revs)); !errors.Is(err,
+			if _, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "two", revs)); !errors.Is(err,
 				bus.ErrLostRace) {
 				t.Fatalf("a lost race: %v, want ErrLostRace", err)
 			}
 			for key, want := range map[string]string{"session.h.7": "theirs", "work.h.7": "one",
 				"blocker.h.7.7.p": "one"} {
-				if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, key); err != nil ||
+				if e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, key); err != nil ||
 					string(e.Value) != want {
 					t.Errorf("%s = %q, %v; want %q", key, e.Value, err, want)
 				}
 			}
 			for i := range revs { // as the loser of a race reads them again
-				e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, fmt.Sprintf("session.h.%d", i))
+				e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, fmt.Sprintf("session.h.%d", i))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,10 +146,10 @@ func TestStoreDocsThatLostARace(t *testing.T) {
 				views[i].Value = nil
 			}
 			views[7].Rev--
-			if _, err := b.StoreDocs(bustest.Within(t, bustest.Patience), views); !errors.Is(err, bus.ErrLostRace) {
+			if _, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), views); !errors.Is(err, bus.ErrLostRace) {
 				t.Errorf("entries of an older document: %v, want ErrLostRace", err)
 			}
-			if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, "work.h.7"); err != nil ||
+			if e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, "work.h.7"); err != nil ||
 				string(e.Value) != "one" {
 				t.Errorf("an entry of an older document: %q, %v", e.Value, err)
 			}
@@ -174,11 +175,11 @@ func TestStoreDocsAckLost(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		revs, err := b.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "one", nil))
+		revs, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), docs(n, "one", nil))
 		done <- result{revs, err}
 	}()
 	natstest.Until(t, "the batch to land", func() bool {
-		_, err := witness.Load(bustest.Within(t, bustest.Patience), bus.State, fmt.Sprintf("work.h.%d", n-1))
+		_, err := witness.KV.Load(bustest.Within(t, bustest.Patience), kv.State, fmt.Sprintf("work.h.%d", n-1))
 		return err == nil
 	})
 	p.Cut()

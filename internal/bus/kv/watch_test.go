@@ -12,33 +12,34 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := natstest.Bus(t, natstest.Start(t))
-	bustest.Store(t, b, bus.State, "session.h.a", "1", 0)
-	gone := bustest.Store(t, b, bus.State, "session.h.gone", "1", 0)
-	bustest.Store(t, b, bus.State, "work.h.a", "1", 0)
-	rev := bustest.Store(t, b, bus.State, "session.h.b", "1", 0)
-	if err := b.Delete(bustest.Background(t), bus.State, "session.h.gone", gone); err != nil {
+	bustest.Store(t, b, kv.State, "session.h.a", "1", 0)
+	gone := bustest.Store(t, b, kv.State, "session.h.gone", "1", 0)
+	bustest.Store(t, b, kv.State, "work.h.a", "1", 0)
+	rev := bustest.Store(t, b, kv.State, "session.h.b", "1", 0)
+	if err := b.KV.Delete(bustest.Background(t), kv.State, "session.h.gone", gone); err != nil {
 		t.Fatal(err)
 	}
-	updates, stop := bustest.Watching(t, b, bus.State, "session.h.*", "blocker.>")
+	updates, stop := bustest.Watching(t, b, kv.State, "session.h.*", "blocker.>")
 	bustest.Expect(t, updates, "session.h.a=1", "session.h.b=1", "ready")
 
-	rev = bustest.Store(t, b, bus.State, "session.h.b", "2", rev)
+	rev = bustest.Store(t, b, kv.State, "session.h.b", "2", rev)
 	bustest.Expect(t, updates, "session.h.b=2") // unseen changes may be merged
-	bustest.Store(t, b, bus.State, "work.h.b", "not watched", 0)
-	if err := b.Delete(bustest.Background(t), bus.State, "session.h.b", rev); err != nil {
+	bustest.Store(t, b, kv.State, "work.h.b", "not watched", 0)
+	if err := b.KV.Delete(bustest.Background(t), kv.State, "session.h.b", rev); err != nil {
 		t.Fatal(err)
 	}
 	bustest.Expect(t, updates, "session.h.b deleted")
-	doc := bustest.Store(t, b, bus.State, "session.h.c", "1", 0)
-	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc,
+	doc := bustest.Store(t, b, kv.State, "session.h.c", "1", 0)
+	view := kv.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc,
 		TTL: 4 * time.Second}
-	if _, err := b.StoreView(bustest.Background(t), view).Wait(bustest.Background(t)); err != nil {
+	if _, err := b.KV.StoreView(bustest.Background(t), view).Wait(bustest.Background(t)); err != nil {
 		t.Fatal(err)
 	}
 	bustest.Expect(t, updates, "session.h.c=1", "blocker.h.r.c.p=x", "blocker.h.r.c.p expired")
@@ -54,7 +55,7 @@ func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	var flying [keys]bus.Pending
 	for i := range flying {
-		flying[i] = b.StoreAsync(bustest.Background(t), bus.State, fmt.Sprintf("session.h.%d", i), nil, 0)
+		flying[i] = b.KV.StoreAsync(bustest.Background(t), kv.State, fmt.Sprintf("session.h.%d", i), nil, 0)
 	}
 	for _, p := range flying {
 		if _, err := p.Wait(bustest.Background(t)); err != nil {
@@ -62,7 +63,7 @@ func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
 		}
 	}
 	shown, done := 0, errors.New("ready")
-	err := b.Watch(bustest.Background(t), bus.State, nil, func(u bus.Update) error {
+	err := b.KV.Watch(bustest.Background(t), kv.State, nil, func(u kv.Update) error {
 		if u.Ready {
 			return done
 		}
@@ -78,14 +79,14 @@ func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
 
 func TestWatchOfNothingIsReadyAtOnce(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "ready")
 }
 
 func TestWatchEndsWithTheErrorOfItsCallback(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	mine := errors.New("mine")
-	err := b.Watch(bustest.Background(t), bus.State, nil, func(bus.Update) error { return mine })
+	err := b.KV.Watch(bustest.Background(t), kv.State, nil, func(kv.Update) error { return mine })
 	if !errors.Is(err, mine) {
 		t.Fatalf("got %v, want the callback's error", err)
 	}
@@ -107,7 +108,7 @@ func gapOfARestart(t *testing.T) time.Duration {
 	const keys = 50
 	s := natstest.Start(t)
 	b, writer := natstest.Bus(t, s), natstest.Bus(t, s)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "ready")
 
 	// One writer changes all keys without a pause, before, during and after the restart.
@@ -118,7 +119,7 @@ func gapOfARestart(t *testing.T) time.Duration {
 		revs := map[string]uint64{}
 		for i := 0; ctx.Err() == nil; i++ {
 			key, value := fmt.Sprintf("session.h.%d", i%keys), fmt.Sprint(i)
-			rev, err := writer.Store(bustest.Background(t), bus.State, key, []byte(value), revs[key])
+			rev, err := writer.KV.Store(bustest.Background(t), kv.State, key, []byte(value), revs[key])
 			if err != nil {
 				t.Errorf("store %s: %v", key, err)
 				return
@@ -127,7 +128,7 @@ func gapOfARestart(t *testing.T) time.Duration {
 		}
 	}()
 	seen := map[string]string{}
-	see := func(until func(bus.Update) bool) {
+	see := func(until func(kv.Update) bool) {
 		for {
 			u := bustest.Receive(t, updates, "a change")
 			if u.Ready || u.Deleted {
@@ -139,18 +140,18 @@ func gapOfARestart(t *testing.T) time.Duration {
 			}
 		}
 	}
-	see(func(bus.Update) bool { return len(seen) == keys })
+	see(func(kv.Update) bool { return len(seen) == keys })
 	natstest.Restart(t, s)
 	back := time.Now()
-	see(func(u bus.Update) bool { return u.At.After(back) })
+	see(func(u kv.Update) bool { return u.At.After(back) })
 	gap := time.Since(back)
 	t.Logf("first change shown %s after the broker was back", gap)
 	clear(seen)
-	see(func(bus.Update) bool { return len(seen) == keys })
+	see(func(kv.Update) bool { return len(seen) == keys })
 	cancel()
 	<-done
-	bustest.Store(t, writer, bus.State, "session.h.end", "", 0)
-	see(func(u bus.Update) bool { return u.Key == "session.h.end" })
+	bustest.Store(t, writer, kv.State, "session.h.end", "", 0)
+	see(func(u kv.Update) bool { return u.Key == "session.h.end" })
 	for key, want := range final {
 		if got := seen[key]; got != want {
 			t.Errorf("the last value of %s shown is %q, want %q", key, got, want)
@@ -163,22 +164,22 @@ func TestWatchShowsAfterAnInterruptionOnlyWhatChanged(t *testing.T) {
 	s := natstest.Start(t)
 	writer, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	kept := bustest.Store(t, writer, bus.State, "session.h.kept", "1", 0)
-	changed := bustest.Store(t, writer, bus.State, "session.h.changed", "1", 0)
-	deleted := bustest.Store(t, writer, bus.State, "session.h.deleted", "1", 0)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	kept := bustest.Store(t, writer, kv.State, "session.h.kept", "1", 0)
+	changed := bustest.Store(t, writer, kv.State, "session.h.changed", "1", 0)
+	deleted := bustest.Store(t, writer, kv.State, "session.h.deleted", "1", 0)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "session.h.kept=1", "session.h.changed=1", "session.h.deleted=1", "ready")
 
 	p.Hold(true, true)
-	bustest.Store(t, writer, bus.State, "session.h.changed", "2", changed)
-	if err := writer.Delete(bustest.Background(t), bus.State, "session.h.deleted", deleted); err != nil {
+	bustest.Store(t, writer, kv.State, "session.h.changed", "2", changed)
+	if err := writer.KV.Delete(bustest.Background(t), kv.State, "session.h.deleted", deleted); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Store(t, writer, bus.State, "session.h.new", "1", 0)
+	bustest.Store(t, writer, kv.State, "session.h.new", "1", 0)
 	p.Cut()
 	p.Hold(false, false)
 	bustest.Expect(t, updates, "session.h.changed=2", "session.h.deleted deleted", "session.h.new=1")
-	bustest.Store(t, writer, bus.State, "session.h.kept", "2", kept)
+	bustest.Store(t, writer, kv.State, "session.h.kept", "2", kept)
 	bustest.Expect(t, updates, "session.h.kept=2")
 }
 
@@ -186,18 +187,18 @@ func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := bustest.Outsider(t, s)
-	bustest.Store(t, b, bus.State, "session.h.a", "old", 0)
-	bustest.Store(t, b, bus.State, "session.h.b", "old", 0)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	bustest.Store(t, b, kv.State, "session.h.a", "old", 0)
+	bustest.Store(t, b, kv.State, "session.h.b", "old", 0)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "session.h.a=old", "session.h.b=old", "ready")
 
 	if err := js.DeleteStream(bustest.Background(t), "KV_hf_state"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Ensure(bustest.Background(t)); err != nil {
+	if err := b.Layout.Ensure(bustest.Background(t)); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Store(t, b, bus.State, "session.h.a", "new", 0) // at the same revision as the old one
+	bustest.Store(t, b, kv.State, "session.h.a", "new", 0) // at the same revision as the old one
 	got := map[string]bool{}
 	for range 2 {
 		got[bustest.Say(bustest.Receive(t, updates, "what became of the old keys"))] = true
@@ -226,7 +227,7 @@ func TestWatchNeverCallsALivingKeyGone(t *testing.T) {
 			var flying [keys]bus.Pending
 			for i := range keys {
 				key := fmt.Sprintf("harness.h.%d", i)
-				flying[i] = writer.StoreAsync(bustest.Background(t), bus.Leases, key, []byte(time.Now().String()),
+				flying[i] = writer.KV.StoreAsync(bustest.Background(t), kv.Leases, key, []byte(time.Now().String()),
 					revs[key])
 			}
 			for i, p := range flying {
@@ -239,7 +240,7 @@ func TestWatchNeverCallsALivingKeyGone(t *testing.T) {
 			}
 		}
 	}()
-	updates, stop := bustest.Watching(t, b, bus.Leases)
+	updates, stop := bustest.Watching(t, b, kv.Leases)
 	stream, err := js.Stream(bustest.Background(t), "KV_hf_leases")
 	if err != nil {
 		t.Fatal(err)
@@ -264,15 +265,15 @@ func TestWatchNeverCallsALivingKeyGone(t *testing.T) {
 
 func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	rev := bustest.Store(t, b, bus.Leases, "harness.h.deleted", "", 0)
-	if err := b.Delete(bustest.Background(t), bus.Leases, "harness.h.deleted", rev); err != nil {
+	rev := bustest.Store(t, b, kv.Leases, "harness.h.deleted", "", 0)
+	if err := b.KV.Delete(bustest.Background(t), kv.Leases, "harness.h.deleted", rev); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Store(t, b, bus.Leases, "harness.h.alive", "", 0)
-	known := []bus.Entry{{Key: "harness.h.alive", Rev: 1}, {Key: "harness.h.deleted", Rev: 1},
+	bustest.Store(t, b, kv.Leases, "harness.h.alive", "", 0)
+	known := []kv.Entry{{Key: "harness.h.alive", Rev: 1}, {Key: "harness.h.deleted", Rev: 1},
 		{Key: "harness.h.vanished", Rev: 1}}
 	got := map[string]bool{}
-	err := b.KV.CaughtUp(bustest.Background(t), bus.Leases, known, func(u bus.Update) error {
+	err := b.KV.CaughtUp(bustest.Background(t), kv.Leases, known, func(u kv.Update) error {
 		got[bustest.Say(u)] = true
 		return nil
 	})
@@ -285,12 +286,12 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 func TestWatchNoticesSilence(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
-	bustest.Store(t, natstest.Bus(t, s), bus.State, "session.h.a", "1", 0)
+	bustest.Store(t, natstest.Bus(t, s), kv.State, "session.h.a", "1", 0)
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
 	lost := p.Lose(true, `CONSUMER\.MSG\.(NEXT)\.KV_hf_state\.watch`, 1, "LOST")
 	began, pulse := time.Now(), natstest.Feel(t)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "session.h.a=1", "ready")
 	bustest.Receive(t, lost, "the pull to be lost")
 	if took := time.Since(began); took > 2*time.Second+pulse.Lost() {
@@ -302,12 +303,12 @@ func TestWatchNoticesALostChange(t *testing.T) {
 	s := natstest.Start(t)
 	writer, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	updates, _ := bustest.Watching(t, b, bus.State)
+	updates, _ := bustest.Watching(t, b, kv.State)
 	bustest.Expect(t, updates, "ready")
 	lost := p.Lose(false, `HMSG \$KV\.\S+ (\d+) `, 1, "99999999")
-	bustest.Store(t, writer, bus.State, "session.h.a", "1", 0)
+	bustest.Store(t, writer, kv.State, "session.h.a", "1", 0)
 	bustest.Receive(t, lost, "the change to be lost")
-	bustest.Store(t, writer, bus.State, "session.h.b", "1", 0)
+	bustest.Store(t, writer, kv.State, "session.h.b", "1", 0)
 	bustest.Expect(t, updates, "session.h.a=1", "session.h.b=1")
 }
 

@@ -19,7 +19,7 @@ func TestInspect(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	for range 2 { // it is still not there
-		found, err := b.Inspect(ctx)
+		found, err := b.Layout.Inspect(ctx)
 		if err != nil || !strings.HasPrefix(found.Version, "2.") || found.RTT <= 0 || len(found.Streams) < 6 {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -31,7 +31,7 @@ func TestInspect(t *testing.T) {
 	}
 	b = natstest.Bus(t, s)
 	bustest.MustAppend(t, b, bustest.Session, 0, "e1")
-	found, err := b.Inspect(ctx)
+	found, err := b.Layout.Inspect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestInspectWithoutACluster(t *testing.T) {
 		return bustest.Says(
 			`{"config":{"metadata":{"hf.layout":"1"}}}`)
 	}).Open()
-	found, err := b.Inspect(bustest.Within(t, bustest.Patience))
+	found, err := b.Layout.Inspect(bustest.Within(t, bustest.Patience))
 	if err != nil || len(found.Streams) == 0 || len(found.Streams[0].Nodes) != 0 || found.Streams[0].Layout != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -39,7 +39,7 @@ func TestEnsureWithoutALook(t *testing.T) {
 		}
 		return bustest.Says(`{"config":{"name":"x","num_replicas":1}}`)
 	}).Open()
-	if err := b.Ensure(bustest.Within(t, bustest.Patience)); err == nil {
+	if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err == nil {
 		t.Error("it is set up")
 	}
 }

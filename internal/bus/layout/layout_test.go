@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -61,14 +63,14 @@ func TestAnyKVClientSeesTheBucket(t *testing.T) {
 	_, js := bustest.Outsider(t, s)
 	rev := bustest.MustStore(t, b, bustest.Key, "one", 0)
 	ctx := bustest.Within(t, bustest.Patience)
-	kv, err := js.KeyValue(ctx, "hf_state")
+	plain, err := js.KeyValue(ctx, "hf_state")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := kv.Get(ctx, bustest.Key); err != nil || string(e.Value()) != "one" || e.Revision() != rev {
+	if e, err := plain.Get(ctx, bustest.Key); err != nil || string(e.Value()) != "one" || e.Revision() != rev {
 		t.Fatalf("get = %v, %v", e, err)
 	}
-	w, err := kv.Watch(ctx, "session.>")
+	w, err := plain.Watch(ctx, "session.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +81,13 @@ func TestAnyKVClientSeesTheBucket(t *testing.T) {
 	if e := <-w.Updates(); e != nil {
 		t.Fatalf("watched %v, want the end of the beginning", e)
 	}
-	if err := b.Delete(ctx, bus.State, bustest.Key, rev); err != nil {
+	if err := b.KV.Delete(ctx, kv.State, bustest.Key, rev); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-w.Updates(); e.Operation() != jetstream.KeyValuePurge {
 		t.Errorf("watched %v, want a deletion", e.Operation())
 	}
-	if _, err := kv.Get(ctx, bustest.Key); !errors.Is(err, jetstream.ErrKeyNotFound) {
+	if _, err := plain.Get(ctx, bustest.Key); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		t.Errorf("get of a deleted key: %v", err)
 	}
 }
@@ -109,7 +111,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 		}
 	}
 	b := natstest.Bus(t, s)
-	if err := b.Ensure(ctx); err != nil {
+	if err := b.Layout.Ensure(ctx); err != nil {
 		t.Fatalf("a second time: %v", err)
 	}
 	if c := bustest.Config(t, js, "HF_FEED"); c.MaxAge != 100*time.Hour || len(c.Subjects) != 2 ||
@@ -148,7 +150,7 @@ func TestEnsureRefusesANewerLayoutUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Ensure(ctx); !errors.Is(err, bus.ErrNewerLayout) || !strings.Contains(err.Error(), "HF_PARKED") {
+	if err := b.Layout.Ensure(ctx); !errors.Is(err, bus.ErrNewerLayout) || !strings.Contains(err.Error(), "HF_PARKED") {
 		t.Fatalf("Ensure = %v, want ErrNewerLayout naming the stream", err)
 	}
 	if _, err := js.Stream(ctx, "HF_LOG"); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -163,7 +165,8 @@ func TestEnsureSaysWhatTheBrokerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Ensure(bustest.Within(t, bustest.Patience)); err == nil || !strings.Contains(err.Error(), "HF_LOG") ||
+	if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err == nil ||
+		!strings.Contains(err.Error(), "HF_LOG") ||
 		!strings.Contains(err.Error(), "replicas") {
 		t.Errorf("three replicas on one node: %v", err)
 	}
@@ -184,7 +187,7 @@ func TestManyEnsureAtOnce(t *testing.T) {
 				return
 			}
 			defer b.Close()
-			if err := b.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
+			if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -202,12 +205,12 @@ func TestFullDisk(t *testing.T) {
 		`accounts { A { jetstream: {max_disk: 100KB}, users: [{user: a, password: a}] } }`))
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
 	ctx, after := bustest.Within(t, bustest.Patience), uint64(0)
-	if err := b.Park(ctx, bus.Parked{Why: "malformed", Ref: bustest.Session, Seq: 1}); err != nil {
+	if err := b.Parking.Park(ctx, park.Parked{Why: "malformed", Ref: bustest.Session, Seq: 1}); err != nil {
 		t.Errorf("park where the broker has little room: %v", err)
 	}
 	var err error
 	for err == nil {
-		after, err = b.Append(ctx, bustest.Session, events.WriterHarness, after, bustest.Facts(b.NewID()))
+		after, err = b.Log.Append(ctx, bustest.Session, events.WriterHarness, after, bustest.Facts(b.NewID()))
 	}
 	if !errors.Is(err, bus.ErrFull) {
 		t.Errorf("append to a full account: %v, want ErrFull", err)
@@ -233,11 +236,11 @@ func TestNoRollUpsWhereOthersDataLie(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := all[0].Ensure(bustest.Background(t)); err != nil {
+		if err := all[0].Layout.Ensure(bustest.Background(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := all[1].AcquireLease(bustest.Background(t), "harness.h.1", []byte("{}"), time.Minute); err != nil {
+	if _, err := all[1].Leases.Acquire(bustest.Background(t), "harness.h.1", []byte("{}"), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for _, how := range []string{"all", "sub"} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -19,10 +20,11 @@ func TestLeaseLostOnTheWay(t *testing.T) {
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
 	natstest.Bus(t, s) // sets the cell up
-	var lease *bus.Lease
+	var lease *lease.Lease
 	for what, do := range []func() error{
 		func() (err error) {
-			lease, err = b.AcquireLease(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"), time.Minute)
+			lease, err = b.Leases.Acquire(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"),
+				time.Minute)
 			return err
 		},
 		func() error { return lease.Renew(bustest.Within(t, bustest.Patience), []byte("two")) },

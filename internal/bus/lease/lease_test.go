@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -19,7 +20,7 @@ import (
 func TestALeaseKeepsItsValue(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
-	lease, err := b.AcquireLease(ctx, "harness.h.1", []byte("first"), time.Minute)
+	lease, err := b.Leases.Acquire(ctx, "harness.h.1", []byte("first"), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +32,11 @@ func TestALeaseKeepsItsValue(t *testing.T) {
 		if value != nil {
 			want = "second"
 		}
-		if e, err := b.Load(ctx, bus.Leases, "harness.h.1"); err != nil || value != nil && string(e.Value) != want {
+		if e, err := b.KV.Load(ctx, kv.Leases, "harness.h.1"); err != nil || value != nil && string(e.Value) != want {
 			t.Errorf("%s, %v", e.Value, err)
 		}
 	}
-	if e, err := b.Load(ctx, bus.Leases, "harness.h.1"); err != nil || string(e.Value) != "second" {
+	if e, err := b.KV.Load(ctx, kv.Leases, "harness.h.1"); err != nil || string(e.Value) != "second" {
 		t.Errorf("after a renewal without a value: %s, %v", e.Value, err)
 	}
 	if err := lease.Release(ctx); err != nil {
@@ -44,7 +45,7 @@ func TestALeaseKeepsItsValue(t *testing.T) {
 	if err := lease.Renew(ctx, []byte("late")); !errors.Is(err, bus.ErrLeaseLost) {
 		t.Errorf("renewed after it was given back: %v", err)
 	}
-	if _, err := b.Load(ctx, bus.Leases, "harness.h.1"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.KV.Load(ctx, kv.Leases, "harness.h.1"); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("a lease that was given back: %v", err)
 	}
 }
@@ -59,7 +60,7 @@ func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
 		wg.Go(func() {
 			last := uint64(0)
 			for range 200 {
-				n, err := by.Ticket(bustest.Background(t), "h")
+				n, err := by.Leases.Ticket(bustest.Background(t), "h")
 				mu.Lock()
 				if err != nil || n <= last || drawn[n] {
 					t.Errorf("drew %d after %d, drawn before: %v, %v", n, last, drawn[n], err)
@@ -70,7 +71,7 @@ func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := a.Ticket(bustest.Background(t), ""); !errors.Is(err, events.ErrMalformed) {
+	if _, err := a.Leases.Ticket(bustest.Background(t), ""); !errors.Is(err, events.ErrMalformed) {
 		t.Errorf("a ticket for nobody: %v", err)
 	}
 }
@@ -83,11 +84,12 @@ func TestLeaseLivesWhileItIsRenewedAndExpiresThen(t *testing.T) {
 func livesWhileRenewed(t *testing.T) error {
 	const ttl = 2 * time.Second
 	_, a, b := bustest.Pair(t)
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "ready")
 	l := bustest.Acquire(t, a, bustest.LeaseKey, ttl)
 	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
-	if _, err := b.AcquireLease(bustest.Background(t), bustest.LeaseKey, []byte("theirs"), time.Second); !errors.Is(err,
+	if _, err := b.Leases.Acquire(bustest.Background(t), bustest.LeaseKey, []byte("theirs"),
+		time.Second); !errors.Is(err,
 		bus.ErrExists) {
 		t.Fatalf("somebody else acquired it: %v", err)
 	}
@@ -123,18 +125,18 @@ func livesWhileRenewed(t *testing.T) error {
 func TestLeaseIsNotRenewedOverSomebodyElse(t *testing.T) {
 	_, a, b := bustest.Pair(t)
 	l := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
-	e, err := b.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+	e, err := b.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bustest.Store(t, b, bus.Leases, bustest.LeaseKey, "theirs", e.Rev)
+	bustest.Store(t, b, kv.Leases, bustest.LeaseKey, "theirs", e.Rev)
 	if err := l.Renew(bustest.Background(t), []byte("mine again")); !errors.Is(err, bus.ErrLeaseLost) {
 		t.Fatalf("renewed over somebody else's write: %v", err)
 	}
 	if err := l.Release(bustest.Background(t)); !errors.Is(err, bus.ErrLeaseLost) {
 		t.Errorf("released somebody else's: %v", err)
 	}
-	e, err = b.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+	e, err = b.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
 	if err != nil || string(e.Value) != "theirs" {
 		t.Errorf("there is %q, %v; want what the other wrote", e.Value, err)
 	}
@@ -142,7 +144,7 @@ func TestLeaseIsNotRenewedOverSomebodyElse(t *testing.T) {
 
 func TestLeaseReleasedIsFreeAtOnceAndNotCalledExpired(t *testing.T) {
 	_, a, b := bustest.Pair(t)
-	updates, _ := bustest.Watching(t, b, bus.Leases)
+	updates, _ := bustest.Watching(t, b, kv.Leases)
 	bustest.Expect(t, updates, "ready")
 	l := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
 	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
@@ -159,7 +161,7 @@ func TestLeaseReleasedIsFreeAtOnceAndNotCalledExpired(t *testing.T) {
 
 func TestLeaseNeedsATTLThatTheBrokerKnows(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	if _, err := b.AcquireLease(bustest.Background(t), bustest.LeaseKey, nil, 999*time.Millisecond); !errors.Is(err,
+	if _, err := b.Leases.Acquire(bustest.Background(t), bustest.LeaseKey, nil, 999*time.Millisecond); !errors.Is(err,
 		events.ErrMalformed) {
 		t.Errorf("acquired for less than a second: %v", err)
 	}
@@ -176,7 +178,7 @@ func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 	renewed := make(chan error, 1)
 	go func() { renewed <- l.Renew(bustest.Background(t), []byte("renewed")) }()
 	natstest.Until(t, "the renewal to be stored", func() bool {
-		e, err := other.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+		e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
 		return err == nil && string(e.Value) == "renewed"
 	})
 	p.Cut()

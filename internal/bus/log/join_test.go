@@ -27,7 +27,7 @@ func waiting(t *testing.T) (b, witness *bus.Bus, p *bustest.Proxy, release func(
 	t.Cleanup(b.Abort)
 	p.Hold(false, true)
 	ahead := events.Ref{Harness: "h", Session: "ahead"}
-	first := b.AppendAsync(bustest.Background(t), ahead, events.WriterHarness, 0,
+	first := b.Log.AppendAsync(bustest.Background(t), ahead, events.WriterHarness, 0,
 		[]events.Event{bustest.Fact("ahead", ahead)})
 	natstest.Until(t, "the first to land", func() bool { return len(bustest.MustRead(t, witness, ahead, 0)) == 1 })
 	return b, witness, p, func() {
@@ -55,7 +55,7 @@ func TestAppendsTravelTogether(t *testing.T) {
 			under := make([][2]bus.Pending, n)
 			for i := range n {
 				for k := range 2 { // two of them at the same place
-					under[i][k] = b.AppendAsync(bustest.Background(t), nth(i), events.WriterHarness, 0,
+					under[i][k] = b.Log.AppendAsync(bustest.Background(t), nth(i), events.WriterHarness, 0,
 						[]events.Event{bustest.Fact(fmt.Sprintf("%d-%d", i, k), nth(i))})
 				}
 			}
@@ -101,7 +101,7 @@ func TestBatchOfAppendsWasOne(t *testing.T) {
 				for _, c := range bustest.MustRead(t, b, nth(i), 0) {
 					last = c.Seq
 				}
-				if _, err := b.Append(bustest.Within(t, bustest.Patience), nth(i), events.WriterHarness, last,
+				if _, err := b.Log.Append(bustest.Within(t, bustest.Patience), nth(i), events.WriterHarness, last,
 					[]events.Event{bustest.Fact(fmt.Sprintf("%d-%d", i, round), nth(i))}); err != nil {
 					t.Error(err)
 				}
@@ -124,8 +124,8 @@ func TestBatchOfAppendsWasOne(t *testing.T) {
 func TestTakenBackIsNotStored(t *testing.T) {
 	b, witness, _, release := waiting(t)
 	ctx, cancel := context.WithCancel(bustest.Background(t))
-	gone := b.AppendAsync(ctx, nth(1), events.WriterHarness, 0, []events.Event{bustest.Fact("gone", nth(1))})
-	stays := b.AppendAsync(bustest.Background(t), nth(2), events.WriterHarness, 0,
+	gone := b.Log.AppendAsync(ctx, nth(1), events.WriterHarness, 0, []events.Event{bustest.Fact("gone", nth(1))})
+	stays := b.Log.AppendAsync(bustest.Background(t), nth(2), events.WriterHarness, 0,
 		[]events.Event{bustest.Fact("stays", nth(2))})
 	cancel()
 	if _, err := gone.Wait(ctx); !errors.Is(err, bus.ErrUnreachable) {
@@ -146,7 +146,7 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 	b, witness, p, release := waiting(t)
 	under := make([]bus.Pending, n)
 	for i := range n {
-		under[i] = b.AppendAsync(bustest.Background(t), nth(i), events.WriterHarness, 0,
+		under[i] = b.Log.AppendAsync(bustest.Background(t), nth(i), events.WriterHarness, 0,
 			[]events.Event{bustest.Fact(fmt.Sprint(i), nth(i))})
 	}
 	lost := p.Lose(false, `"seq":(\d+) ?,"batch":`, 1, "x")

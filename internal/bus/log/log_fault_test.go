@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -28,7 +30,7 @@ func TestRaiseWithoutMetadata(t *testing.T) {
 		}
 		return bustest.Says(`{"config":{"name":"HF_LOG","max_bytes":1000000}}`)
 	}).Open()
-	raised, err := b.RaiseLogLimit(bustest.Within(t, bustest.Patience))
+	raised, err := b.Log.RaiseLimit(bustest.Within(t, bustest.Patience))
 	if err != nil || !raised || updated.MaxBytes != 1_100_000 || updated.Metadata["hf.raised"] != "1000000" {
 		t.Errorf("%t, %v: %+v", raised, err, updated)
 	}
@@ -69,7 +71,7 @@ func TestReadStopsAtAnotherSessionsCommit(t *testing.T) {
 			return bustest.Stored("hf.log.h.other.harness", 3, first, commitBody(t, "theirs", other), time.Now())
 		}
 	})).Open()
-	cs, err := b.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0)
+	cs, err := b.Log.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0)
 	if err != nil || len(cs) != 2 || cs[0].Events[0].ID != "older" || cs[1].Events[0].ID != "mine" {
 		t.Errorf("read %+v, %v; want both commits of the session and no other", cs, err)
 	}
@@ -84,7 +86,7 @@ func TestReadWithoutTheFirstOfABatch(t *testing.T) {
 		return bustest.Stored("hf.log.h.s.harness", 5, guardHeader(3, "Nats-Batch-Sequence: 2\r\n"),
 			commitBody(t, "mine", bustest.Session), time.Now())
 	})).Open()
-	if cs, err := b.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0); err == nil {
+	if cs, err := b.Log.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0); err == nil {
 		t.Errorf("read %+v although the broker answers with an error", cs)
 	}
 }
@@ -97,7 +99,7 @@ func TestReadWhileTheSessionIsPurged(t *testing.T) {
 		}
 		return bustest.NotFound
 	})).Open()
-	if cs, err := b.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0); err != nil || len(cs) != 0 {
+	if cs, err := b.Log.Read(bustest.Within(t, bustest.Patience), bustest.Session, 0); err != nil || len(cs) != 0 {
 		t.Errorf("read %+v, %v; want nothing", cs, err)
 	}
 }
@@ -113,7 +115,7 @@ func TestScanOfALogThatEndsEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bustest.Scripted(t, bustest.Readers(0, nothing, get)).Open()
-			err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+			err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 				func(c events.Commit) error { return fmt.Errorf("given %d", c.Seq) })
 			if err != nil {
 				t.Error(err)
@@ -130,7 +132,7 @@ func TestScanGivesNothingYounger(t *testing.T) {
 			bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 11, 2, 0)}
 	}, func(bustest.Question) []bustest.Said { return bustest.NotFound })).Open()
 	var got []uint64
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func TestScanSurvivesWhatIsNoDelivery(t *testing.T) {
 		return bustest.Stored("hf.log.h.s.harness", 10, "", "[]", time.Now())
 	})).Open()
 	n := 0
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(events.Commit) error { n++; return nil }); err != nil || n != 1 {
 		t.Errorf("%d commits, %v; want 1", n, err)
 	}
@@ -171,7 +173,7 @@ func TestScanWithoutItsLastDelivery(t *testing.T) {
 	b := bustest.BusAt(t, p.Addr)
 	lost := p.Lose(false, `HMSG hf\.log\.\S+ (\d+) `, 5, "99999999")
 	var got []uint64
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
 		t.Error(err)
 	}
@@ -206,7 +208,7 @@ func TestFollowDoesNotGuess(t *testing.T) {
 	}).Open()
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	done := make(chan error, 1)
-	go func() { done <- b.Follow(ctx, "", func(uint64) {}, func(bus.Message) {}) }()
+	go func() { done <- b.Log.Follow(ctx, "", func(uint64) {}, func(bus.Message) {}) }()
 	if start := bustest.Receive(t, starts, "a reader"); start != 11 {
 		t.Errorf("it begins at %d, want 11", start)
 	}
@@ -223,7 +225,7 @@ func TestHeadsOfADamagedLog(t *testing.T) {
 	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Said {
 		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
 	}, nil)).Open()
-	heads, err := b.Heads(bustest.Within(t, bustest.Patience), "")
+	heads, err := b.Log.Heads(bustest.Within(t, bustest.Patience), "")
 	if err != nil || len(heads) != 1 || heads[bustest.Session] != 4 {
 		t.Errorf("heads %v, %v", heads, err)
 	}
@@ -233,12 +235,14 @@ func TestHeadsOfADamagedLog(t *testing.T) {
 func TestAServiceSaysWhyTheLogIsNotRaised(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, `
 		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
-			{user: r, password: r, permissions: {publish: ["hf.log.>", "$JS.API.STREAM.MSG.GET.>", "$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"]}}] } }`))
+			{user: r, password: r, permissions: {
+				publish: ["hf.log.>", "$JS.API.STREAM.MSG.GET.>", "$JS.API.STREAM.INFO.>"],
+				subscribe: ["_INBOX.>"]}}] } }`))
 	natstest.Bus(t, s, func(c *bus.Config) { c.URL, c.LogBytesMax = bustest.As(s, "a"), 16<<10 })
 	b := bustest.BusAt(t, bustest.As(s, "r"))
 	ctx, after, err := bustest.Within(t, bustest.Patience), uint64(0), error(nil)
 	for err == nil {
-		after, err = b.Append(ctx, bustest.Session, events.WriterReconciler, after, bustest.Facts(b.NewID()))
+		after, err = b.Log.Append(ctx, bustest.Session, events.WriterReconciler, after, bustest.Facts(b.NewID()))
 	}
 	if !errors.Is(err, bus.ErrFull) || !errors.Is(err, bus.ErrForbidden) {
 		t.Errorf("append: %v, want ErrFull and ErrForbidden", err)
@@ -250,8 +254,8 @@ func TestAnEventThatCannotBeFed(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	odd := bustest.Fact("a", bustest.Session)
 	odd.Fact, odd.Data = nil, json.RawMessage(`{`)
-	if _, err := b.Feed(bustest.Within(t, bustest.Patience),
-		bus.Fed{Ref: bustest.Session, Seq: 1, Events: []events.Event{odd}}).Wait(
+	if _, err := b.Log.Feed(bustest.Within(t, bustest.Patience),
+		log.Fed{Ref: bustest.Session, Seq: 1, Events: []events.Event{odd}}).Wait(
 		bustest.Within(t, bustest.Patience)); err == nil {
 		t.Error("it is fed")
 	}
@@ -266,7 +270,7 @@ func TestNearlyFullAsksSeldom(t *testing.T) {
 	}).Open()
 	ctx, began := bustest.Within(t, bustest.Patience), time.Now()
 	for range 5 {
-		if full, err := b.NearlyFull(ctx); err != nil || full {
+		if full, err := b.Log.NearlyFull(ctx); err != nil || full {
 			t.Fatalf("nearly full: %t, %v", full, err)
 		}
 	}
@@ -283,7 +287,7 @@ func TestFollowWhoMayNotRead(t *testing.T) {
 	natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
 	b := bustest.BusAt(t, bustest.As(s, "f"))
 	done := make(chan error, 1)
-	go func() { done <- b.Follow(bustest.Background(t), "", func(uint64) {}, func(bus.Message) {}) }()
+	go func() { done <- b.Log.Follow(bustest.Background(t), "", func(uint64) {}, func(bus.Message) {}) }()
 	if err := bustest.Receive(t, done, "following to end"); !errors.Is(err, bus.ErrForbidden) {
 		t.Errorf("follow: %v, want ErrForbidden", err)
 	}
@@ -318,7 +322,7 @@ func TestReadersNeedTheHeader(t *testing.T) {
 		}
 	}
 	spoilNextRead(p)
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(c events.Commit) error { check("scan", c); return nil }); err != nil {
 		t.Error(err)
 	}
@@ -326,7 +330,7 @@ func TestReadersNeedTheHeader(t *testing.T) {
 	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 	defer cancel()
 	got := &bustest.Collector{B: b, N: 1, Stop: cancel}
-	if err := b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "odd"}, got); err != nil {
+	if err := b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "odd"}, got); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range got.All {
@@ -343,7 +347,8 @@ func TestFollowNeedsTheHeader(t *testing.T) {
 	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 	live, came, done := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
 	go func() {
-		done <- b.Follow(ctx, "", func(from uint64) { live <- from }, func(m bus.Message) { came <- b.Decode(m) })
+		done <- b.Log.Follow(ctx, "", func(from uint64) { live <- from },
+			func(m bus.Message) { came <- b.Log.Decode(m) })
 	}()
 	bustest.Receive(t, live, "the log to be followed")
 	spoilNextRead(p)

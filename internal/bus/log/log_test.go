@@ -15,7 +15,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -29,13 +32,14 @@ func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
 	b.Abort()
 	ctx := bustest.Within(t, bustest.Patience)
 	for name, do := range map[string]func() error{
-		"nudges":   func() error { return b.OnNudge(ctx, "h", func(string, uint64) {}) },
-		"progress": func() error { return b.OnProgress(ctx, func(events.Ref) {}) },
-		"watch":    func() error { return b.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil }) },
-		"follow":   func() error { return b.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
-		"serve":    func() error { return b.Serve(ctx, "test", "1.0.0", "x", nil) },
+		"nudges":   func() error { return b.Hints.OnNudge(ctx, "h", func(string, uint64) {}) },
+		"progress": func() error { return b.Hints.OnProgress(ctx, func(events.Ref) {}) },
+		"watch":    func() error { return b.KV.Watch(ctx, kv.State, nil, func(kv.Update) error { return nil }) },
+		"follow":   func() error { return b.Log.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
+		"serve":    func() error { return b.Services.Serve(ctx, "test", "1.0.0", "x", nil) },
 		"consume": func() error {
-			return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "x"}, bustest.Discard{})
+			return b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "x"},
+				bustest.Discard{})
 		},
 	} {
 		done := make(chan error, 1)
@@ -44,7 +48,7 @@ func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
 			t.Errorf("%s ends without an error", name)
 		}
 	}
-	if err := b.Request(ctx, "test", "x", make(chan int), nil); err == nil {
+	if err := b.Services.Request(ctx, "test", "x", make(chan int), nil); err == nil {
 		t.Error("a request that cannot be encoded is sent")
 	}
 }
@@ -56,18 +60,18 @@ func TestEndsOfSessions(t *testing.T) {
 	other := events.Ref{Harness: "other", Session: "s"}
 	last := bustest.MustAppend(t, b, bustest.Session, bustest.MustAppend(t, b, bustest.Session, 0, "a"), "b")
 	evs := []events.Event{bustest.Fact("c", other)}
-	third, err := b.Append(ctx, other, events.WriterHarness, 0, evs)
+	third, err := b.Log.Append(ctx, other, events.WriterHarness, 0, evs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for harness, want := range map[string]map[events.Ref]uint64{
 		"": {bustest.Session: last, other: third}, "h": {bustest.Session: last}, "other": {other: third}, "none": {},
 	} {
-		if got, err := b.Heads(ctx, harness); err != nil || !maps.Equal(got, want) {
+		if got, err := b.Log.Heads(ctx, harness); err != nil || !maps.Equal(got, want) {
 			t.Errorf("%q: %v, %v", harness, got, err)
 		}
 	}
-	if head, err := b.Head(ctx, events.Ref{Harness: "h", Session: "none"}); head != 0 || err != nil {
+	if head, err := b.Log.Head(ctx, events.Ref{Harness: "h", Session: "none"}); head != 0 || err != nil {
 		t.Errorf("a session without commits: %d, %v", head, err)
 	}
 }
@@ -79,7 +83,7 @@ func TestUnreadableHeaderFollowed(t *testing.T) {
 	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 	live, came, done := make(chan struct{}, 1), make(chan bus.Message, 1), make(chan error, 1)
 	go func() {
-		done <- b.Follow(ctx, "", func(uint64) { live <- struct{}{} }, func(m bus.Message) { came <- m })
+		done <- b.Log.Follow(ctx, "", func(uint64) { live <- struct{}{} }, func(m bus.Message) { came <- m })
 	}()
 	bustest.Receive(t, live, "the log to be followed")
 	bustest.RawPublish(t, s, "hf.log.h.s.harness", bustest.OddHeaders(0)["a line break in a value"], "[]")
@@ -100,7 +104,7 @@ func TestFullLog(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	fill := func(after uint64) (uint64, error) {
 		for {
-			seq, err := b.Append(ctx, bustest.Session, events.WriterHarness, after, bustest.Facts(b.NewID()))
+			seq, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, after, bustest.Facts(b.NewID()))
 			if err != nil {
 				return after, err
 			}
@@ -111,21 +115,21 @@ func TestFullLog(t *testing.T) {
 	if !errors.Is(err, bus.ErrFull) {
 		t.Fatalf("append to a full log: %v, want ErrFull", err)
 	}
-	used, most, err := b.LogUsage(ctx)
+	used, most, err := b.Log.Usage(ctx)
 	if err != nil || most != 64<<10 || used > most || used < most*9/10 {
 		t.Errorf("usage = %d of %d, %v", used, most, err)
 	}
-	if raised, err := b.RaiseLogLimit(ctx); err != nil || !raised {
+	if raised, err := b.Log.RaiseLimit(ctx); err != nil || !raised {
 		t.Fatalf("raise = %t, %v", raised, err)
 	}
-	if err := b.Ensure(ctx); err != nil { // which has the old limit in its configuration
+	if err := b.Layout.Ensure(ctx); err != nil { // which has the old limit in its configuration
 		t.Fatal(err)
 	}
 	next, err := fill(last)
 	if next == last || !errors.Is(err, bus.ErrFull) {
 		t.Errorf("after the raise: %d after %d, %v", next, last, err)
 	}
-	if raised, err := b.RaiseLogLimit(ctx); err != nil || raised {
+	if raised, err := b.Log.RaiseLimit(ctx); err != nil || raised {
 		t.Errorf("a second raise = %t, %v", raised, err)
 	}
 	if cs := bustest.MustRead(t, b, bustest.Session, last); len(cs) < 2 {
@@ -139,7 +143,7 @@ func TestServicesHaveRoomInAFullLog(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	fill := func(w events.Writer, after uint64) (uint64, error) {
 		for {
-			seq, err := b.Append(ctx, bustest.Session, w, after, bustest.Facts(b.NewID()))
+			seq, err := b.Log.Append(ctx, bustest.Session, w, after, bustest.Facts(b.NewID()))
 			if err != nil {
 				return after, err
 			}
@@ -154,7 +158,7 @@ func TestServicesHaveRoomInAFullLog(t *testing.T) {
 	if next == last || !errors.Is(err, bus.ErrFull) {
 		t.Errorf("a service has got from %d to %d, %v", last, next, err)
 	}
-	if _, most, err := b.LogUsage(ctx); err != nil || most != 128<<10 {
+	if _, most, err := b.Log.Usage(ctx); err != nil || most != 128<<10 {
 		t.Errorf("limit = %d, %v; want it raised once", most, err)
 	}
 }
@@ -162,10 +166,10 @@ func TestServicesHaveRoomInAFullLog(t *testing.T) {
 func TestUnlimitedLogIsNotRaised(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
-	if raised, err := b.RaiseLogLimit(ctx); err != nil || raised {
+	if raised, err := b.Log.RaiseLimit(ctx); err != nil || raised {
 		t.Errorf("raise = %t, %v", raised, err)
 	}
-	if _, most, err := b.LogUsage(ctx); err != nil || most != 0 {
+	if _, most, err := b.Log.Usage(ctx); err != nil || most != 0 {
 		t.Errorf("limit = %d, %v; want none", most, err)
 	}
 }
@@ -179,12 +183,12 @@ func TestWithoutALog(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	for name, call := range map[string]func() error{
 		"append": func() error {
-			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("a"))
+			_, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("a"))
 			return err
 		},
-		"store": func() error { _, err := b.Store(ctx, bus.State, bustest.Key, []byte("x"), 0); return err },
-		"scan":  func() error { return b.Scan(ctx, 0, func(events.Commit) error { return nil }) },
-		"usage": func() error { _, _, err := b.LogUsage(ctx); return err },
+		"store": func() error { _, err := b.KV.Store(ctx, kv.State, bustest.Key, []byte("x"), 0); return err },
+		"scan":  func() error { return b.Log.Scan(ctx, 0, func(events.Commit) error { return nil }) },
+		"usage": func() error { _, _, err := b.Log.Usage(ctx); return err },
 	} {
 		if err := call(); !errors.Is(err, bus.ErrNotFound) {
 			t.Errorf("%s in a cell that was not set up: %v, want ErrNotFound", name, err)
@@ -206,7 +210,7 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	}
 	bustest.MustAppend(t, b, bustest.Session, oddGuard, "a")
 	var got []events.Commit
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +240,8 @@ func TestFeed(t *testing.T) {
 	odd := bustest.Fact("b", bustest.Session)
 	odd.Kind, odd.Foreign, odd.Fact = "some body else's.*.thing", true, nil
 	for range 2 { // the second time is recognised
-		if _, err := b.Feed(ctx,
-			bus.Fed{Ref: bustest.Session, Seq: 7, Events: []events.Event{bustest.Fact("a", bustest.Session),
+		if _, err := b.Log.Feed(ctx,
+			log.Fed{Ref: bustest.Session, Seq: 7, Events: []events.Event{bustest.Fact("a", bustest.Session),
 				odd}}).Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -262,8 +266,8 @@ func TestFeed(t *testing.T) {
 		t.Errorf("a kind that is no subject: %v, %v", m, err)
 	}
 	off := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.FeedAge = -1 })
-	if seq, err := off.Feed(ctx,
-		bus.Fed{Ref: bustest.Session, Seq: 7, Events: bustest.Facts("a")}).Wait(context.Background()); seq != 0 ||
+	if seq, err := off.Log.Feed(ctx,
+		log.Fed{Ref: bustest.Session, Seq: 7, Events: bustest.Facts("a")}).Wait(context.Background()); seq != 0 ||
 		err != nil {
 		t.Errorf("without a feed: %d, %v", seq, err)
 	}
@@ -307,7 +311,8 @@ func TestAppendRefusesWhatNobodyCouldRead(t *testing.T) {
 			[]events.Event{events.New("id", "/x", bustest.Session, 1, time.Time{}, events.ToolStarted{})}},
 		"a long id": {long, []events.Event{bustest.Fact("a", long)}},
 	} {
-		if _, err := b.Append(bustest.Within(t, time.Second), c.ref, events.WriterHarness, 0, c.evs); !errors.Is(err,
+		if _, err := b.Log.Append(bustest.Within(t, time.Second), c.ref, events.WriterHarness, 0,
+			c.evs); !errors.Is(err,
 			events.ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
 		}
@@ -329,12 +334,12 @@ func TestLostAck(t *testing.T) {
 	if again := bustest.MustAppend(t, b, bustest.Session, 0, "a"); again != first {
 		t.Errorf("a again = %d, want %d", again, first)
 	}
-	_, err := b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, first,
+	_, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, first,
 		bustest.Facts("d"))
 	if !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("other facts under the same guard: %v, want ErrLostRace", err)
 	}
-	if _, err := b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterLedger, first,
+	if _, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterLedger, first,
 		bustest.Facts("b")); !errors.Is(err,
 		bus.ErrLostRace) {
 		t.Errorf("the same id by another writer: %v, want ErrLostRace", err)
@@ -357,7 +362,7 @@ func TestAppendUnderAGuardThatNeverWas(t *testing.T) {
 	last := bustest.MustAppend(t, b, bustest.Session, 0, "a")
 	for r, says := range map[events.Ref]string{bustest.Session: fmt.Sprintf("the last one there is %d", last),
 		{Harness: "h", Session: "gone"}: "is 0"} {
-		_, err := b.Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, 4711, bustest.Facts("b"))
+		_, err := b.Log.Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, 4711, bustest.Facts("b"))
 		if !errors.Is(err, bus.ErrLogBehind) || errors.Is(err, bus.ErrLostRace) ||
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("append to %s = %v, want ErrLogBehind that says %q", r, err, says)
@@ -378,7 +383,7 @@ func TestPipelinedAppendsOfManySessions(t *testing.T) {
 	pending := make([]bus.Pending, sessions)
 	for i := range pending {
 		r := events.Ref{Harness: "h", Session: fmt.Sprint(i)}
-		pending[i] = b.AppendAsync(ctx, r, events.WriterHarness, 0, []events.Event{bustest.Fact("a", r)})
+		pending[i] = b.Log.AppendAsync(ctx, r, events.WriterHarness, 0, []events.Event{bustest.Fact("a", r)})
 	}
 	seqs := map[uint64]bool{}
 	for i, p := range pending {
@@ -415,7 +420,7 @@ func TestReadLongSessionIsComplete(t *testing.T) {
 		t.Errorf("%d commits read, %d written", len(got), len(want))
 	}
 	n := 0
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0,
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(events.Commit) error { n++; return nil }); err != nil ||
 		n != commits+commits/10 {
 		t.Errorf("scan: %d commits, %v; want %d", n, err, commits+commits/10)
@@ -426,7 +431,7 @@ func TestScanStopsWithTheCallersError(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	bustest.MustAppend(t, b, bustest.Session, 0, "a", "b", "c")
 	enough, n := errors.New("enough"), 0
-	err := b.Scan(bustest.Within(t, bustest.Patience), 2, func(c events.Commit) error {
+	err := b.Log.Scan(bustest.Within(t, bustest.Patience), 2, func(c events.Commit) error {
 		if n++; n == 1 && c.Seq != 2 {
 			t.Errorf("began with %d", c.Seq)
 		}
@@ -450,15 +455,15 @@ func TestAfterABrokerRestart(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		seq, err := b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, first,
+		seq, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, first,
 			bustest.Facts("b"))
 		done <- result{seq, err}
 	}()
 	short := bustest.Within(t, 200*time.Millisecond)
-	if _, err := b.Read(short, bustest.Session, 0); !errors.Is(err, bus.ErrUnreachable) {
+	if _, err := b.Log.Read(short, bustest.Session, 0); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("read without a broker: %v, want ErrUnreachable", err)
 	}
-	if _, err := b.Append(bustest.Within(t, 100*time.Millisecond), bustest.Session, events.WriterHarness, first,
+	if _, err := b.Log.Append(bustest.Within(t, 100*time.Millisecond), bustest.Session, events.WriterHarness, first,
 		bustest.Facts("x")); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("append without a broker: %v, want ErrUnreachable", err)
 	}
@@ -479,16 +484,16 @@ func TestCommitAndPurge(t *testing.T) {
 	keep := bustest.MustAppend(t, b, other, 0, "x")
 	last := bustest.MustAppend(t, b, bustest.Session, 0, "a", "b", "c")
 	ctx := bustest.Within(t, bustest.Patience)
-	if c, err := b.Commit(ctx, last); err != nil || c.Events[0].ID != "c" {
+	if c, err := b.Log.Commit(ctx, last); err != nil || c.Events[0].ID != "c" {
 		t.Fatalf("commit %d = %+v, %v", last, c, err)
 	}
-	if err := b.PurgeSession(ctx, bustest.Session, last+1); !errors.Is(err, bus.ErrNotFound) {
+	if err := b.Log.PurgeSession(ctx, bustest.Session, last+1); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("purge behind the last commit: %v, want ErrNotFound, for nothing would be left to guard", err)
 	}
-	if err := b.PurgeSession(ctx, bustest.Session, keep); !errors.Is(err, bus.ErrNotFound) {
+	if err := b.Log.PurgeSession(ctx, bustest.Session, keep); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("purge up to another's commit: %v, want ErrNotFound", err)
 	}
-	if err := b.PurgeSession(ctx, bustest.Session, last); err != nil {
+	if err := b.Log.PurgeSession(ctx, bustest.Session, last); err != nil {
 		t.Fatal(err)
 	}
 	if cs := bustest.MustRead(t, b, bustest.Session, 0); len(cs) != 1 || cs[0].Seq != last || cs[0].Guard == 0 {
@@ -498,11 +503,11 @@ func TestCommitAndPurge(t *testing.T) {
 		t.Errorf("the other session: %+v", cs)
 	}
 	for _, seq := range []uint64{0, last - 1, last + 1} {
-		if _, err := b.Commit(ctx, seq); !errors.Is(err, bus.ErrNotFound) {
+		if _, err := b.Log.Commit(ctx, seq); !errors.Is(err, bus.ErrNotFound) {
 			t.Errorf("commit %d: %v, want ErrNotFound", seq, err)
 		}
 	}
-	if _, err := b.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("new")); !errors.Is(err,
+	if _, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("new")); !errors.Is(err,
 		bus.ErrLostRace) {
 		t.Errorf("append as if it were new: %v, want ErrLostRace", err)
 	}
@@ -516,18 +521,18 @@ func TestSince(t *testing.T) {
 	other, second := events.Ref{Harness: "other", Session: "s"}, events.Ref{Harness: "h", Session: "s2"}
 	bustest.MustAppend(t, b, bustest.Session, 0, "a")
 	second1 := bustest.MustAppend(t, b, second, 0, "b")
-	from, err := b.Commit(bustest.Background(t), second1)
+	from, err := b.Log.Commit(bustest.Background(t), second1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bustest.MustAppend(t, b, other, 0, "c")
 	last := bustest.MustAppend(t, b, second, second1, "d")
-	end, err := b.Commit(bustest.Background(t), last)
+	end, err := b.Log.Commit(bustest.Background(t), last)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(harness string, since time.Time) (ids string) {
-		if err := b.Since(bustest.Background(t), harness, since, func(c events.Commit) error {
+		if err := b.Log.Since(bustest.Background(t), harness, since, func(c events.Commit) error {
 			ids += c.Events[0].ID
 			return nil
 		}); err != nil {
@@ -548,7 +553,8 @@ func TestSince(t *testing.T) {
 		}
 	}
 	mine := errors.New("enough")
-	if err := b.Since(bustest.Background(t), "h", from.At, func(events.Commit) error { return mine }); !errors.Is(err,
+	if err := b.Log.Since(bustest.Background(t), "h", from.At,
+		func(events.Commit) error { return mine }); !errors.Is(err,
 		mine) {
 		t.Errorf("ended with %v", err)
 	}
@@ -561,12 +567,12 @@ func TestFeedTogether(t *testing.T) {
 	_, js := bustest.Outsider(t, s)
 	feed := func(from, to int) {
 		t.Helper()
-		var fs []bus.Fed
+		var fs []log.Fed
 		for i := from; i < to; i++ {
-			fs = append(fs, bus.Fed{Ref: bustest.Session, Seq: uint64(i + 1),
+			fs = append(fs, log.Fed{Ref: bustest.Session, Seq: uint64(i + 1),
 				Events: []events.Event{bustest.Fact(fmt.Sprint(i), bustest.Session)}})
 		}
-		if _, err := b.Feed(bustest.Within(t, bustest.Patience),
+		if _, err := b.Log.Feed(bustest.Within(t, bustest.Patience),
 			fs...).Wait(bustest.Within(t, bustest.Patience)); err != nil {
 			t.Fatal(err)
 		}
@@ -604,8 +610,8 @@ func TestFollow(t *testing.T) {
 	defer stop()
 	lives, got, ended := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
 	go func() {
-		ended <- b.Follow(ctx, bustest.Session.Harness, func(from uint64) { lives <- from }, func(m bus.Message) {
-			got <- b.Decode(m)
+		ended <- b.Log.Follow(ctx, bustest.Session.Harness, func(from uint64) { lives <- from }, func(m bus.Message) {
+			got <- b.Log.Decode(m)
 		})
 	}()
 	next := func(id string) {
@@ -646,7 +652,7 @@ func TestFollow(t *testing.T) {
 	if from := bustest.Receive(t, lives, "the interruption"); from != 0 {
 		t.Errorf("interrupted: %d, want 0", from)
 	}
-	if err := other.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
+	if err := other.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	for from := uint64(0); from != 1; { // the old one may have been interrupted, and gone on with, more than once
@@ -717,7 +723,7 @@ func TestTwoCommitsUnderOneGuard(t *testing.T) {
 	}
 	last := bustest.MustAppend(t, b, bustest.Session, after+3, "z")
 	var want []uint64
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0, func(c events.Commit) error {
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0, func(c events.Commit) error {
 		if c.Ref == bustest.Session {
 			want = append(want, c.Seq)
 		}
@@ -737,7 +743,7 @@ func TestTwoCommitsUnderOneGuard(t *testing.T) {
 			t.Errorf("read from %d: %v, want %v", from, got, want[i:])
 		}
 	}
-	if _, err := b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, after,
+	if _, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, after,
 		bustest.Facts("late")); !errors.Is(err,
 		bus.ErrLostRace) {
 		t.Errorf("a third under the same guard: %v, want ErrLostRace", err)
@@ -757,7 +763,7 @@ func TestTheLogOfAClusterTakesNoBatches(t *testing.T) {
 	if _, err := js.UpdateStream(bustest.Within(t, bustest.Patience), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
+	if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if err := doubled(t, s, 0); err == nil {

@@ -37,13 +37,14 @@ func TestLargestCommit(t *testing.T) {
 	}
 	room := events.CommitBodyMax - len(small)
 	ctx := bustest.Within(t, bustest.Patience)
-	if _, err := b.Append(ctx, r, events.WriterCompaction, 0, commit(room+1)); !errors.Is(err, events.ErrMalformed) {
+	if _, err := b.Log.Append(ctx, r, events.WriterCompaction, 0, commit(room+1)); !errors.Is(err,
+		events.ErrMalformed) {
 		t.Errorf("one byte beyond the limit: %v", err)
 	}
-	if _, err := b.Append(ctx, r, events.WriterCompaction, 0, commit(room)); err != nil {
+	if _, err := b.Log.Append(ctx, r, events.WriterCompaction, 0, commit(room)); err != nil {
 		t.Fatalf("the largest commit: %v", err)
 	}
-	cs, err := b.Read(ctx, r, 1)
+	cs, err := b.Log.Read(ctx, r, 1)
 	if err != nil || len(cs) != 1 || len(cs[0].Events) != 3 || cs[0].Err != nil {
 		t.Errorf("read: %v, %d commits", err, len(cs))
 	}

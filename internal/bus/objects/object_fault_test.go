@@ -19,11 +19,11 @@ func TestObjectsHaveALimit(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.ObjectBytesMax = 200 << 10 })
 	ctx := bustest.Within(t, bustest.Patience)
-	name, err := b.PutObject(ctx, bustest.Session, make([]byte, 400<<10))
+	name, err := b.Objects.Put(ctx, bustest.Session, make([]byte, 400<<10))
 	if !errors.Is(err, bus.ErrFull) {
 		t.Errorf("put: %v, want ErrFull", err)
 	}
-	if err := b.HasObject(ctx, name); !errors.Is(err, bus.ErrNotFound) {
+	if err := b.Objects.Has(ctx, name); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("it is there: %v", err)
 	}
 	_, js := bustest.Outsider(t, s)
@@ -60,7 +60,7 @@ func TestDescriptionsThatLie(t *testing.T) {
 		"empty": fmt.Sprintf(`{"name":"empty","nuid":"empty","size":5,"chunks":1,"bucket":%q}`, bucket),
 	} {
 		publish(object.Meta(bucket, name), meta)
-		if got, err := b.Object(bustest.Within(t, bustest.Patience), name); !errors.Is(err, object.ErrDamaged) {
+		if got, err := b.Objects.Get(bustest.Within(t, bustest.Patience), name); !errors.Is(err, object.ErrDamaged) {
 			t.Errorf("%s: %d bytes, %v; want ErrDamaged", name, len(got), err)
 		}
 	}
@@ -85,14 +85,14 @@ func TestAnObjectLeavesNothing(t *testing.T) {
 		return all
 	}
 	content := []byte(strings.Repeat("mine", 100))
-	name, err := b.PutObject(ctx, bustest.Session, content)
+	name, err := b.Objects.Put(ctx, bustest.Session, content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.PutBytes(ctx, name, []byte("theirs, under my name")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.PutObject(ctx, bustest.Session, content); err != nil {
+	if _, err := b.Objects.Put(ctx, bustest.Session, content); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.PutBytes(ctx, "theirs", []byte("x")); err != nil {
@@ -114,7 +114,7 @@ func TestAnObjectLeavesNothing(t *testing.T) {
 	if all := list(); len(all) != 1 {
 		t.Errorf("listed %v with a description that cannot be read", all)
 	}
-	if err := b.DeleteObject(ctx, name); err != nil {
+	if err := b.Objects.Delete(ctx, name); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := js.Stream(ctx, object.Stream(b.Cell().ObjectBucket()))

@@ -31,12 +31,12 @@ func TestObjects(t *testing.T) {
 	var names []string
 	for _, size := range []int{0, 1, object.ChunkBytes, object.ChunkBytes + 1, 3*object.ChunkBytes - 7} {
 		content := bytes.Repeat([]byte{'x', 'y', byte(size)}, size)[:size]
-		name, err := b.PutObject(ctx, r, content)
+		name, err := b.Objects.Put(ctx, r, content)
 		if err != nil || name != events.ObjectName(r, content) {
 			t.Fatalf("put %d bytes: %q %v", size, name, err)
 		}
 		names = append(names, name)
-		if got, err := b.Object(ctx, name); err != nil || !bytes.Equal(got, content) {
+		if got, err := b.Objects.Get(ctx, name); err != nil || !bytes.Equal(got, content) {
 			t.Fatalf("%d bytes: read %d, %v", size, len(got), err)
 		}
 		if got, err := store.GetBytes(ctx, name); err != nil || !bytes.Equal(got, content) {
@@ -44,14 +44,14 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	before := streamBytes(t, b)
-	if _, err := b.PutObject(ctx, r, []byte("x")); err != nil || streamBytes(t, b) != before {
+	if _, err := b.Objects.Put(ctx, r, []byte("x")); err != nil || streamBytes(t, b) != before {
 		t.Errorf("the same content again: %v, %d bytes, before %d", err, streamBytes(t, b), before)
 	}
 	foreign := []byte("what another client has stored")
 	if _, err := store.PutBytes(ctx, "theirs", foreign); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Object(ctx, "theirs"); err != nil || !bytes.Equal(got, foreign) {
+	if got, err := b.Objects.Get(ctx, "theirs"); err != nil || !bytes.Equal(got, foreign) {
 		t.Errorf("of another client: %q %v", got, err)
 	}
 	var found []string
@@ -62,24 +62,24 @@ func TestObjects(t *testing.T) {
 		t.Errorf("listed %v, %v", found, err)
 	}
 	for _, name := range append(names, "never was") {
-		if err := b.DeleteObject(ctx, name); err != nil {
+		if err := b.Objects.Delete(ctx, name); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.HasObject(ctx, name); !errors.Is(err, bus.ErrNotFound) {
+		if err := b.Objects.Has(ctx, name); !errors.Is(err, bus.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrNotFound", name, err)
 		}
 	}
 	if err := store.Delete(ctx, "theirs"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Object(ctx, "theirs"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := b.Objects.Get(ctx, "theirs"); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("removed by its owner: %v", err)
 	}
 }
 
 func streamBytes(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
-	found, err := b.Inspect(bustest.Background(t))
+	found, err := b.Layout.Inspect(bustest.Background(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +99,10 @@ func TestObjectsThatAreNot(t *testing.T) {
 	ctx := bustest.Background(t)
 	nc, js := bustest.Outsider(t, s)
 	r := events.Ref{Harness: "h", Session: "s"}
-	if _, err := b.PutObject(ctx, events.Ref{Harness: "h"}, nil); err == nil {
+	if _, err := b.Objects.Put(ctx, events.Ref{Harness: "h"}, nil); err == nil {
 		t.Error("of no session")
 	}
-	_, err := b.PutObject(ctx, r, make([]byte, events.ObjectBytesMax+1))
+	_, err := b.Objects.Put(ctx, r, make([]byte, events.ObjectBytesMax+1))
 	if refusal, ok := errors.AsType[*events.Refusal](err); !ok || refusal.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("too much: %v", err)
 	}
@@ -114,7 +114,7 @@ func TestObjectsThatAreNot(t *testing.T) {
 	if _, err := store.PutBytes(ctx, name, []byte("theirs, under my name")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Object(ctx, name); !errors.Is(err, object.ErrDamaged) {
+	if got, err := b.Objects.Get(ctx, name); !errors.Is(err, object.ErrDamaged) {
 		t.Errorf("another content under this name: %q %v", got, err)
 	}
 	for i, meta := range []string{`{"name":"n","nuid":"none","size":5,"chunks":1,"bucket":"hf_objects"}`, `no JSON`} {
@@ -123,7 +123,7 @@ func TestObjectsThatAreNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		natstest.Until(t, "that to be refused", func() bool {
-			_, err := b.Object(ctx, "n")
+			_, err := b.Objects.Get(ctx, "n")
 			return i == 0 && errors.Is(err, bus.ErrNotFound) || i == 1 && errors.Is(err, object.ErrDamaged)
 		})
 	}

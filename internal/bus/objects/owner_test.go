@@ -24,15 +24,15 @@ func TestObjectsOfOwners(t *testing.T) {
 	ctx := bustest.Background(t)
 	r := events.Ref{Harness: "h", Session: "s"}
 	content := bytes.Repeat([]byte("content "), 40_000)
-	name, err := ann.PutObject(ctx, r, content)
+	name, err := ann.Objects.Put(ctx, r, content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	readable := func(what string) {
 		t.Helper()
 		for _, b := range []*bus.Bus{service, ann, bob} {
-			if got, err := b.Object(ctx, name); err != nil || !bytes.Equal(got, content) ||
-				b.HasObject(ctx, name) != nil {
+			if got, err := b.Objects.Get(ctx, name); err != nil || !bytes.Equal(got, content) ||
+				b.Objects.Has(ctx, name) != nil {
 				t.Errorf("%s: read %d bytes: %v", what, len(got), err)
 			}
 		}
@@ -69,7 +69,7 @@ func TestObjectsOfOwners(t *testing.T) {
 	if _, err := nc.RequestMsg(theft, bustest.Patience); err != nil {
 		t.Fatal(err)
 	}
-	if err := service.DeleteObject(ctx, other); err != nil {
+	if err := service.Objects.Delete(ctx, other); err != nil {
 		t.Fatal(err)
 	}
 	readable("after another object was removed")
@@ -78,13 +78,13 @@ func TestObjectsOfOwners(t *testing.T) {
 		listed[name] == 0 {
 		t.Errorf("listed %v: %v", listed, err)
 	}
-	if _, err := bob.PutObject(ctx, r, content); err != nil {
+	if _, err := bob.Objects.Put(ctx, r, content); err != nil {
 		t.Error(err)
 	}
-	if err := service.DeleteObject(ctx, name); err != nil {
+	if err := service.Objects.Delete(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	if err := ann.HasObject(ctx, name); !errors.Is(err, bus.ErrNotFound) {
+	if err := ann.Objects.Has(ctx, name); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("removed: %v", err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter("$O.hf_objects.M.>"))

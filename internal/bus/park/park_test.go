@@ -3,8 +3,8 @@ package park_test
 import (
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -14,8 +14,8 @@ func TestParkedWithoutItsBody(t *testing.T) {
 	b := natstest.Bus(t, s)
 	_, js := bustest.Outsider(t, s)
 	for why, n := range map[string]int{"large": 7, "small": 0} {
-		if err := b.Park(bustest.Within(t, bustest.Patience),
-			bus.Parked{Why: why, Ref: bustest.Session, Seq: 1, Reason: "x", Bytes: n}); err != nil {
+		if err := b.Parking.Park(bustest.Within(t, bustest.Patience),
+			park.Parked{Why: why, Ref: bustest.Session, Seq: 1, Reason: "x", Bytes: n}); err != nil {
 			t.Fatal(err)
 		}
 		stream, err := js.Stream(bustest.Within(t, bustest.Patience), b.Cell().ParkedStream())
@@ -38,14 +38,14 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	b := natstest.Bus(t, s)
 	_, js := bustest.Outsider(t, s)
 	ctx := bustest.Within(t, bustest.Patience)
-	p := bus.Parked{Why: "malformed", Ref: bustest.Session, Reason: "line one\nline two", Seq: 7,
+	p := park.Parked{Why: "malformed", Ref: bustest.Session, Reason: "line one\nline two", Seq: 7,
 		Body: []byte("\x00junk"),
 		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"},
 			"nats-rollup": {"all"}}}
 	other := p
 	other.Why, other.Facts, other.Header = "out-of-role", "0-3,7", map[string][]string{"a key": {"with a space"}}
-	for _, p := range []bus.Parked{p, p, other, p} {
-		if err := b.Park(ctx, p); err != nil {
+	for _, p := range []park.Parked{p, p, other, p} {
+		if err := b.Parking.Park(ctx, p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	b := natstest.Bus(t, s)
 	nc, js := bustest.Outsider(t, s)
 	mine := events.Ref{Harness: "h", Session: "s"}
-	if _, err := b.Append(bustest.Background(t), mine, events.WriterHarness, 0,
+	if _, err := b.Log.Append(bustest.Background(t), mine, events.WriterHarness, 0,
 		[]events.Event{bustest.Fact("e", mine)}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 		}
 		t.Errorf("handled: %s", body)
 	}
-	info, err := b.Inspect(bustest.Background(t))
+	info, err := b.Layout.Inspect(bustest.Background(t))
 	if err != nil || info.Streams[0].Msgs != 2 {
 		t.Errorf("the log has %d messages, want the 2 that were written: %v", info.Streams[0].Msgs, err)
 	}
@@ -159,12 +159,12 @@ func TestAsksAsItsUser(t *testing.T) {
 		t.Cleanup(b.Abort)
 		serve(t, b, endpoint("get", echo))
 		var got json.RawMessage
-		if err := b.Request(bustest.Background(t), "ledger", "get", struct{}{}, &got); err != nil ||
+		if err := b.Services.Request(bustest.Background(t), "ledger", "get", struct{}{}, &got); err != nil ||
 			string(got) != want {
 			t.Errorf("settings %q: asked with %s, want %s: %v", text, got, want, err)
 		}
 		var no *events.Refusal
-		if err := b.Request(bustest.Background(t), "ledger", "get", map[string]string{"by": "bob"},
+		if err := b.Services.Request(bustest.Background(t), "ledger", "get", map[string]string{"by": "bob"},
 			nil); want != `{}` &&
 			(!errors.As(err, &no) || no.Code != 403) {
 			t.Errorf("settings %q: asked as bob: %v", text, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -21,7 +22,8 @@ func TestServeRefusesAnEndpoint(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	done := make(chan error, 1)
 	go func() {
-		done <- b.Serve(bustest.Background(t), "ledger", "1.0.0", "x", []bus.Endpoint{endpoint("two words", echo)})
+		done <- b.Services.Serve(bustest.Background(t), "ledger", "1.0.0", "x",
+			[]rpc.Endpoint{endpoint("two words", echo)})
 	}()
 	if err := bustest.Receive(t, done, "the service to end"); err == nil {
 		t.Error("it serves an endpoint whose name is none")
@@ -36,7 +38,7 @@ func TestALogThatLostItsEndIsAConflict(t *testing.T) {
 		return nil, fmt.Errorf("append: %w", bus.ErrLogBehind)
 	}), endpoint("get", func(context.Context, []byte) ([]byte, error) { return nil, bus.ErrLostRace }))
 	for verb, code := range map[string]int{"behind": http.StatusConflict, "get": http.StatusServiceUnavailable} {
-		err := b.Request(bustest.Within(t, bustest.Patience), "ledger", verb, nil, nil)
+		err := b.Services.Request(bustest.Within(t, bustest.Patience), "ledger", verb, nil, nil)
 		r, ok := errors.AsType[*events.Refusal](err)
 		if !ok || r.Code != code || code == http.StatusConflict && !strings.Contains(string(r.Body()), "doctor") {
 			t.Errorf("%s: %v, want %d", verb, err, code)
@@ -56,7 +58,7 @@ func TestARefusalWithoutANumber(t *testing.T) {
 	if err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
-	err = b.Request(bustest.Within(t, bustest.Patience), "ledger", "get", nil, nil)
+	err = b.Services.Request(bustest.Within(t, bustest.Patience), "ledger", "get", nil, nil)
 	if _, refused := errors.AsType[*events.Refusal](err); refused || err == nil ||
 		!strings.Contains(err.Error(), `"soon"`) {
 		t.Errorf("%v, want an error that shows the code", err)
@@ -67,7 +69,8 @@ func TestARefusalWithoutANumber(t *testing.T) {
 func TestARequestThatCannotBeEncoded(t *testing.T) {
 	_, a, b := bustest.Pair(t)
 	serve(t, a, endpoint("get", echo))
-	if err := b.Request(bustest.Within(t, bustest.Patience), "ledger", "get", make(chan int), nil); err == nil {
+	if err := b.Services.Request(bustest.Within(t, bustest.Patience), "ledger", "get", make(chan int),
+		nil); err == nil {
 		t.Error("it is sent")
 	}
 }
@@ -77,7 +80,7 @@ func TestARequestWithoutADeadline(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence }).Open()
 	done := make(chan error, 1)
-	go func() { done <- b.Request(context.WithoutCancel(t.Context()), "ledger", "get", nil, nil) }()
+	go func() { done <- b.Services.Request(context.WithoutCancel(t.Context()), "ledger", "get", nil, nil) }()
 	if err := bustest.Receive(t, done, "the request to end"); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}

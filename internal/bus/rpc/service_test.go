@@ -14,16 +14,17 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // serve runs a service until the returned function is called.
-func serve(t testing.TB, b *bus.Bus, eps ...bus.Endpoint) (stop func()) {
+func serve(t testing.TB, b *bus.Bus, eps ...rpc.Endpoint) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	done := make(chan error, 1)
-	go func() { done <- b.Serve(ctx, "ledger", "1.2.3", "folds", eps) }()
+	go func() { done <- b.Services.Serve(ctx, "ledger", "1.2.3", "folds", eps) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -32,15 +33,15 @@ func serve(t testing.TB, b *bus.Bus, eps ...bus.Endpoint) (stop func()) {
 	})
 	t.Cleanup(stop)
 	natstest.Until(t, "the service to answer", func() bool {
-		err := b.Request(bustest.Background(t), "ledger", eps[len(eps)-1].Verb, nil, nil)
+		err := b.Services.Request(bustest.Background(t), "ledger", eps[len(eps)-1].Verb, nil, nil)
 		var r *events.Refusal
 		return !errors.As(err, &r) || !strings.Contains(r.Message, "no process answers")
 	})
 	return stop
 }
 
-func endpoint(verb string, handle func(ctx context.Context, body []byte) ([]byte, error)) bus.Endpoint {
-	return bus.Endpoint{Verb: verb, Handle: handle}
+func endpoint(verb string, handle func(ctx context.Context, body []byte) ([]byte, error)) rpc.Endpoint {
+	return rpc.Endpoint{Verb: verb, Handle: handle}
 }
 
 func echo(_ context.Context, body []byte) ([]byte, error) { return body, nil }
@@ -57,7 +58,7 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 		"unfit":    {Code: 422, Message: "does not fit", Questions: map[string]string{"q": "no such option"}},
 		"later":    events.Unavailable("lost 10 races\nin a row"),
 	}
-	eps := []bus.Endpoint{
+	eps := []rpc.Endpoint{
 		endpoint("fails", func(context.Context, []byte) ([]byte, error) { return nil, errors.New("the disk is gone") }),
 		endpoint("panics", func(context.Context, []byte) ([]byte, error) { panic("a mistake") }),
 		endpoint("get", echo),
@@ -71,13 +72,13 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 	serve(t, a, eps...)
 
 	var got map[string]int
-	if err := b.Request(bustest.Background(t), "ledger", "get", map[string]int{"n": 1}, &got); err != nil ||
+	if err := b.Services.Request(bustest.Background(t), "ledger", "get", map[string]int{"n": 1}, &got); err != nil ||
 		got["n"] != 1 {
 		t.Errorf("get: %v, %v", got, err)
 	}
 	for verb, want := range refusals {
 		var r *events.Refusal
-		err := b.Request(bustest.Background(t), "ledger", verb, nil, &got)
+		err := b.Services.Request(bustest.Background(t), "ledger", verb, nil, &got)
 		if !errors.As(err, &r) || r.Code != want.Code ||
 			string(r.Body()) != strings.ReplaceAll(string(want.Body()), `\n`, " ") {
 			t.Errorf("%s: got %v, want %v", verb, err, want)
@@ -85,12 +86,12 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 	}
 	for verb, why := range map[string]string{"fails": "the disk is gone", "panics": "see its log"} {
 		var r *events.Refusal
-		err := b.Request(bustest.Background(t), "ledger", verb, nil, &got)
+		err := b.Services.Request(bustest.Background(t), "ledger", verb, nil, &got)
 		if !errors.As(err, &r) || r.Code != 503 || !strings.Contains(r.Message, why) {
 			t.Errorf("%s: got %v, want 503 with %q", verb, err, why)
 		}
 	}
-	if err := b.Request(bustest.Background(t), "ledger", "get", "no object", &got); err == nil {
+	if err := b.Services.Request(bustest.Background(t), "ledger", "get", "no object", &got); err == nil {
 		t.Error("a reply that cannot be decoded is no error")
 	}
 }
@@ -103,11 +104,12 @@ func TestLargeRequests(t *testing.T) {
 	serve(t, b, endpoint("get",
 		func(_ context.Context, body []byte) ([]byte, error) { return json.Marshal(len(body)) }))
 	var n int
-	if err := b.Request(bustest.Background(t), "ledger", "get", strings.Repeat("<", 200<<10), &n); err != nil ||
+	if err := b.Services.Request(bustest.Background(t), "ledger", "get", strings.Repeat("<", 200<<10),
+		&n); err != nil ||
 		n != 200<<10+2 {
 		t.Errorf("%d bytes arrived: %v", n, err)
 	}
-	err := b.Request(bustest.Background(t), "ledger", "get", strings.Repeat("x", 2<<20), &n)
+	err := b.Services.Request(bustest.Background(t), "ledger", "get", strings.Repeat("x", 2<<20), &n)
 	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 413 || r.LimitMax <= 0 {
 		t.Errorf("too large: %v", err)
 	}
@@ -165,7 +167,7 @@ func TestServiceWorksOnManyRequestsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range together {
 		wg.Go(func() {
-			if err := b.Request(bustest.Background(t), "ledger", "meet", nil, nil); err != nil {
+			if err := b.Services.Request(bustest.Background(t), "ledger", "meet", nil, nil); err != nil {
 				t.Errorf("a request that needs the others: %v", err)
 			}
 		})
@@ -196,7 +198,7 @@ func TestServiceBoundsWhatItWorksOn(t *testing.T) {
 	var wg sync.WaitGroup
 	for range asked {
 		wg.Go(func() {
-			if err := b.Request(bustest.Background(t), "ledger", "hold", nil, nil); err != nil {
+			if err := b.Services.Request(bustest.Background(t), "ledger", "hold", nil, nil); err != nil {
 				t.Errorf("request: %v", err)
 			}
 		})
@@ -219,7 +221,7 @@ func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
 		return []byte(`1`), ctx.Err()
 	}), endpoint("get", echo))
 	answered := make(chan error, 1)
-	go func() { answered <- b.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
+	go func() { answered <- b.Services.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
 	<-begun
 	stopped := make(chan struct{})
 	go func() {
@@ -228,7 +230,7 @@ func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
 	}()
 	natstest.Until(t, "new requests to find nobody", func() bool {
 		var r *events.Refusal
-		return errors.As(b.Request(bustest.Background(t), "ledger", "get", nil, nil), &r)
+		return errors.As(b.Services.Request(bustest.Background(t), "ledger", "get", nil, nil), &r)
 	})
 	close(proceed)
 	if err := bustest.Receive(t, answered, "the slow answer"); err != nil {
@@ -240,7 +242,7 @@ func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
 func TestRequestSaysWhoIsMissingAndWhatToDo(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	var r *events.Refusal
-	err := b.Request(bustest.Background(t), "reconciler", "sweep", nil, nil)
+	err := b.Services.Request(bustest.Background(t), "reconciler", "sweep", nil, nil)
 	if !errors.As(err, &r) || r.Code != 503 {
 		t.Fatalf("got %v, want a 503", err)
 	}
@@ -257,13 +259,13 @@ func TestServiceSurvivesABrokerRestart(t *testing.T) {
 	s.Shutdown()
 	short, cancel := context.WithTimeout(bustest.Background(t), 100*time.Millisecond)
 	defer cancel()
-	if err := b.Request(short, "ledger", "get", nil, nil); !errors.Is(err, bus.ErrUnreachable) {
+	if err := b.Services.Request(short, "ledger", "get", nil, nil); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("without a broker: %v, want ErrUnreachable", err)
 	}
 	answered := make(chan error, 1)
 	go func() { // asked while the broker is away
 		for {
-			err := b.Request(bustest.Background(t), "ledger", "get", nil, nil)
+			err := b.Services.Request(bustest.Background(t), "ledger", "get", nil, nil)
 			var r *events.Refusal
 			if !errors.As(err, &r) { // the service may be back a moment after the asker
 				answered <- err
@@ -289,9 +291,9 @@ func TestRequestUnderWayEndsWithTheConnection(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	serve(t, a, bus.Endpoint{Verb: "slow", Handle: slow, TimeMax: bustest.Patience}, endpoint("get", echo))
+	serve(t, a, rpc.Endpoint{Verb: "slow", Handle: slow, TimeMax: bustest.Patience}, endpoint("get", echo))
 	ended := make(chan error, 1)
-	go func() { ended <- b.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
+	go func() { ended <- b.Services.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
 	<-begun
 	cut, pulse := time.Now(), natstest.Feel(t)
 	p.Cut()

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -28,8 +28,8 @@ func TestAnAlarmThatIsThereIsNotSetAgain(t *testing.T) {
 	p.Hold(false, true)
 	done := make(chan error, 1)
 	go func() {
-		done <- b.SetTimer(bustest.Within(t, bustest.Patience),
-			bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1, Body: []byte("b")})
+		done <- b.Timers.Set(bustest.Within(t, bustest.Patience),
+			timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1, Body: []byte("b")})
 	}()
 	natstest.Until(t, "the alarm to land", func() bool { return last() == 1 })
 	p.Cut()
@@ -48,8 +48,8 @@ func TestAnAlarmThatSaysTooMuch(t *testing.T) {
 		map[string][]string{"Hf-Seq": {"99999999999999999999"},
 			"Nats-Schedule":        {"@at " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
 			"Nats-Schedule-Target": {b.Cell().DueSubject("x", bustest.Session)}})
-	if err := b.SetTimer(bustest.Within(t, bustest.Patience),
-		bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1}); err != nil {
+	if err := b.Timers.Set(bustest.Within(t, bustest.Patience),
+		timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,7 +58,7 @@ func TestAnAlarmThatSaysTooMuch(t *testing.T) {
 func TestCancelOfNoTimer(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	for _, what := range []string{"", "*", "a.b"} {
-		if err := b.CancelTimer(bustest.Within(t, bustest.Patience), what, bustest.Session); !errors.Is(err,
+		if err := b.Timers.Cancel(bustest.Within(t, bustest.Patience), what, bustest.Session); !errors.Is(err,
 			events.ErrMalformed) {
 			t.Errorf("%q: %v, want ErrMalformed", what, err)
 		}

@@ -9,14 +9,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 func setTimer(t testing.TB, b *bus.Bus, session string, due time.Time, body string) {
 	t.Helper()
-	if err := b.SetTimer(bustest.Background(t),
-		bus.Timer{What: "retry", Ref: events.Ref{Harness: "h", Session: session}, Due: due,
+	if err := b.Timers.Set(bustest.Background(t),
+		timer.Timer{What: "retry", Ref: events.Ref{Harness: "h", Session: session}, Due: due,
 			Body: []byte(body)}); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 	due["replaced"] = now.Add(1500 * time.Millisecond)
 	setTimer(t, b, "replaced", due["replaced"], "replaced")
 	setTimer(t, b, "cancelled", time.Now().Add(1900*time.Millisecond), "cancelled")
-	if err := b.CancelTimer(bustest.Background(t), "retry",
+	if err := b.Timers.Cancel(bustest.Background(t), "retry",
 		events.Ref{Harness: "h", Session: "cancelled"}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 			t.Errorf("%s went off %s late", ref.Session, late)
 		}
 	}
-	if err := b.CancelTimer(bustest.Background(t), "retry", events.Ref{Harness: "h", Session: "last"}); err != nil {
+	if err := b.Timers.Cancel(bustest.Background(t), "retry", events.Ref{Harness: "h", Session: "last"}); err != nil {
 		t.Errorf("cancel of one that went off: %v", err)
 	}
 	setTimer(t, b, "last", now, "again")
@@ -104,18 +105,18 @@ func TestTimerDueWhileTheBrokerIsDownGoesOffWhenItIsBack(t *testing.T) {
 func TestTimerIsRefusedWhenItCouldNameAnothersSubject(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ref := events.Ref{Harness: "h", Session: "s"}
-	for name, timer := range map[string]bus.Timer{
+	for name, timer := range map[string]timer.Timer{
 		"no session":     {What: "retry", Ref: events.Ref{Harness: "h"}, Due: time.Now()},
 		"two tokens":     {What: "retry.x", Ref: ref, Due: time.Now()},
 		"a wildcard":     {What: "*", Ref: ref, Due: time.Now()},
 		"no instant":     {What: "retry", Ref: ref},
 		"no what at all": {Ref: ref, Due: time.Now()},
 	} {
-		if err := b.SetTimer(bustest.Background(t), timer); !errors.Is(err, events.ErrMalformed) {
+		if err := b.Timers.Set(bustest.Background(t), timer); !errors.Is(err, events.ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
 		}
 	}
-	if err := b.CancelTimer(bustest.Background(t), ">", ref); !errors.Is(err, events.ErrMalformed) {
+	if err := b.Timers.Cancel(bustest.Background(t), ">", ref); !errors.Is(err, events.ErrMalformed) {
 		t.Errorf("cancel of everything: %v, want ErrMalformed", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 // Discard handles batches by dropping them.
 type Discard struct{}
 
-// Takeover implements [bus.Handler].
+// Takeover implements [consumer.Handler].
 func (Discard) Takeover(context.Context) error { return nil }
 
-// Batch implements [bus.Handler].
+// Batch implements [consumer.Handler].
 func (Discard) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }

@@ -75,7 +75,7 @@ func (c *Collector) Takeover(context.Context) error { return nil }
 // Batch implements the handler of a consumer.
 func (c *Collector) Batch(_ context.Context, ms []bus.Message) (int, error) {
 	for _, m := range ms {
-		c.All = append(c.All, c.B.Decode(m))
+		c.All = append(c.All, c.B.Log.Decode(m))
 	}
 	if len(c.All) >= c.N {
 		c.Stop()

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
@@ -233,7 +234,7 @@ func NewLedgers(t testing.TB) *ledgers {
 	return &ledgers{t: t, seen: map[uint64]int{}, at: map[string]time.Time{}, News: make(chan string, 1_000_000)}
 }
 
-// Process is one of them: a [bus.Handler] that checks the order.
+// Process is one of them: a [consumer.Handler] that checks the order.
 type Process struct {
 	All    *ledgers
 	Name   string
@@ -291,11 +292,11 @@ func (p *Process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 }
 
 // Run consumes on b until the returned function is called.
-func (l *ledgers) Run(b *bus.Bus, name string, src bus.Source,
+func (l *ledgers) Run(b *bus.Bus, name string, src consumer.Source,
 	act func(context.Context, []bus.Message) (int, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(Background(l.t))
 	done := make(chan error, 1)
-	go func() { done <- b.Consume(ctx, src, &Process{All: l, Name: name, act: act}) }()
+	go func() { done <- b.Consumers.Consume(ctx, src, &Process{All: l, Name: name, act: act}) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil && b.Connected() {
@@ -352,7 +353,7 @@ func (l *ledgers) Twice() (n int) {
 var Subjects = []string{"hf.log.h.a.harness", "hf.log.h.b.ledger", "hf.log.h.c.harness", "hf.log.i.a.retry"}
 
 // LedgerSource is the log as the ledger consumes it.
-var LedgerSource = bus.Source{Stream: bus.LogStream, Durable: "ledger", BatchMax: 64}
+var LedgerSource = consumer.Source{Stream: consumer.LogStream, Durable: "ledger", BatchMax: 64}
 
 // Feeding publishes messages, at a pace, until the returned function is called, which says how many there were.
 func Feeding(t testing.TB, js jetstream.JetStream) (stop func() int) {

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -14,9 +17,9 @@ import (
 const LeaseKey = "harness.h.1"
 
 // Acquire acquires a lease.
-func Acquire(t testing.TB, b *bus.Bus, key string, ttl time.Duration) *bus.Lease {
+func Acquire(t testing.TB, b *bus.Bus, key string, ttl time.Duration) *lease.Lease {
 	t.Helper()
-	l, err := b.AcquireLease(Background(t), key, []byte("mine"), ttl)
+	l, err := b.Leases.Acquire(Background(t), key, []byte("mine"), ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +31,8 @@ func Timers(t testing.TB, b *bus.Bus) <-chan fired {
 	t.Helper()
 	out := make(chan fired, 1000)
 	go func() {
-		_ = b.Consume(Background(t),
-			bus.Source{Stream: bus.Due, Durable: "retry", Filter: []string{b.Cell().DueFilter("retry")}},
+		_ = b.Consumers.Consume(Background(t),
+			consumer.Source{Stream: consumer.Due, Durable: "retry", Filter: []string{b.Cell().DueFilter("retry")}},
 			HandlerFunc(func(ms []bus.Message) {
 				for _, m := range ms {
 					out <- fired{m, time.Now()}
@@ -50,8 +53,8 @@ func TimersGuarded(t *testing.T, b *bus.Bus) {
 	out := Timers(t, b)
 	ref := events.Ref{Harness: "h", Session: "s"}
 	set := func(seq uint64, after time.Duration) error {
-		return b.SetTimer(Background(t),
-			bus.Timer{What: "retry", Ref: ref, Seq: seq, Due: time.Now().Add(after), Body: fmt.Append(nil, seq)})
+		return b.Timers.Set(Background(t),
+			timer.Timer{What: "retry", Ref: ref, Seq: seq, Due: time.Now().Add(after), Body: fmt.Append(nil, seq)})
 	}
 	for _, step := range []struct {
 		seq   uint64

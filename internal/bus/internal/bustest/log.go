@@ -42,7 +42,7 @@ func Within(t testing.TB, d time.Duration) context.Context {
 func MustAppend(t testing.TB, b *bus.Bus, r events.Ref, after uint64, ids ...string) uint64 {
 	t.Helper()
 	for _, id := range ids {
-		seq, err := b.Append(Within(t, Patience), r, events.WriterHarness, after, []events.Event{Fact(id, r)})
+		seq, err := b.Log.Append(Within(t, Patience), r, events.WriterHarness, after, []events.Event{Fact(id, r)})
 		if err != nil {
 			t.Fatalf("append %s after %d: %v", id, after, err)
 		}
@@ -54,7 +54,7 @@ func MustAppend(t testing.TB, b *bus.Bus, r events.Ref, after uint64, ids ...str
 // MustRead reads the commits of a session.
 func MustRead(t testing.TB, b *bus.Bus, r events.Ref, from uint64) []events.Commit {
 	t.Helper()
-	cs, err := b.Read(Within(t, Patience), r, from)
+	cs, err := b.Log.Read(Within(t, Patience), r, from)
 	if err != nil {
 		t.Fatalf("read %s from %d: %v", r, from, err)
 	}
@@ -72,7 +72,7 @@ func Race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			wg.Go(func() {
 				b := buses[i%len(buses)]
-				seqs[i], errs[i] = b.Append(Within(t, Patience), Session, events.WriterHarness, after,
+				seqs[i], errs[i] = b.Log.Append(Within(t, Patience), Session, events.WriterHarness, after,
 					Facts(fmt.Sprintf("%d-%d", round, i)))
 			})
 		}

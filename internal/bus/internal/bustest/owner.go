@@ -27,7 +27,7 @@ func WithUsers(t *testing.T, people ...string) (*embed.Server, []*bus.Bus) {
 		}
 		b, err := bus.Open(Background(t), cfg)
 		if err == nil && i == 0 {
-			err = b.Ensure(Background(t))
+			err = b.Layout.Ensure(Background(t))
 		}
 		if err != nil {
 			t.Fatal(err)

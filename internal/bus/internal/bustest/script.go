@@ -174,7 +174,8 @@ func (s *script) serve(c net.Conn) {
 		defer saying.Unlock()
 		_, _ = io.WriteString(c, text+"\r\n") // the client may have hung up: the reader finds out
 	}
-	say(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,"proto":1` + info + `}`)
+	say(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,` +
+		`"proto":1` + info + `}`)
 	sids := map[string]string{}
 	for in := bufio.NewReader(c); ; {
 		line, err := in.ReadString('\n')

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 )
 
 // Key is the key of a document.
@@ -15,7 +16,7 @@ const Key = "session.h.s"
 // MustStore stores a document and returns its revision.
 func MustStore(t testing.TB, b *bus.Bus, key, value string, rev uint64) uint64 {
 	t.Helper()
-	rev, err := b.Store(Within(t, Patience), bus.State, key, []byte(value), rev)
+	rev, err := b.KV.Store(Within(t, Patience), kv.State, key, []byte(value), rev)
 	if err != nil {
 		t.Fatalf("store %s: %v", key, err)
 	}
@@ -31,12 +32,12 @@ func StoreRace(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		revs, errs := make([]uint64, racers), make([]error, racers)
 		for i := range racers {
 			wg.Go(func() {
-				revs[i], errs[i] = buses[i%len(buses)].Store(Within(t, Patience), bus.State, Key,
+				revs[i], errs[i] = buses[i%len(buses)].KV.Store(Within(t, Patience), kv.State, Key,
 					fmt.Appendf(nil, "%d-%d", round, i), rev)
 			})
 		}
 		wg.Wait()
-		e, err := buses[0].Load(Within(t, Patience), bus.State, Key)
+		e, err := buses[0].KV.Load(Within(t, Patience), kv.State, Key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 )
 
 // Watching runs a watch and gives its updates on a channel; the returned function ends it and returns its error.
-func Watching(t testing.TB, b *bus.Bus, bk bus.Bucket, filters ...string) (<-chan bus.Update, func() error) {
+func Watching(t testing.TB, b *bus.Bus, bk kv.Bucket, filters ...string) (<-chan kv.Update, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(Background(t))
-	updates, done := make(chan bus.Update, 100_000), make(chan error, 1)
+	updates, done := make(chan kv.Update, 100_000), make(chan error, 1)
 	go func() {
-		done <- b.Watch(ctx, bk, filters, func(u bus.Update) error {
+		done <- b.KV.Watch(ctx, bk, filters, func(u kv.Update) error {
 			updates <- u
 			return nil
 		})
@@ -28,9 +29,9 @@ func Watching(t testing.TB, b *bus.Bus, bk bus.Bucket, filters ...string) (<-cha
 }
 
 // Store stores an entry of a bucket and returns its revision.
-func Store(t testing.TB, b *bus.Bus, bk bus.Bucket, key, value string, rev uint64) uint64 {
+func Store(t testing.TB, b *bus.Bus, bk kv.Bucket, key, value string, rev uint64) uint64 {
 	t.Helper()
-	rev, err := b.Store(Background(t), bk, key, []byte(value), rev)
+	rev, err := b.KV.Store(Background(t), bk, key, []byte(value), rev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func Store(t testing.TB, b *bus.Bus, bk bus.Bucket, key, value string, rev uint6
 }
 
 // Say is an update as a test reads it.
-func Say(u bus.Update) string {
+func Say(u kv.Update) string {
 	switch {
 	case u.Ready:
 		return "ready"
@@ -52,7 +53,7 @@ func Say(u bus.Update) string {
 }
 
 // Expect waits for these updates, in this order.
-func Expect(t testing.TB, updates <-chan bus.Update, want ...string) {
+func Expect(t testing.TB, updates <-chan kv.Update, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if got := Say(Receive(t, updates, w)); got != w {

@@ -19,6 +19,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
+	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -58,13 +61,13 @@ func TestOddRepliesOfTheBroker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says(reply) }).Open()
-			if e, err := b.Load(bustest.Within(t, 300*time.Millisecond), bus.State, "k"); err == nil {
+			if e, err := b.KV.Load(bustest.Within(t, 300*time.Millisecond), kv.State, "k"); err == nil {
 				t.Errorf("load: %+v", e)
 			}
 		})
 	}
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says("not JSON") }).Open()
-	if seq, err := b.LastSeq(bustest.Within(t, bustest.Patience)); err == nil {
+	if seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience)); err == nil {
 		t.Errorf("the last commit: %d", seq)
 	}
 }
@@ -79,8 +82,8 @@ func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
 		}
 		return bustest.WrongLast
 	}).Open()
-	err := b.SetTimer(bustest.Within(t, bustest.Patience),
-		bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now(), Seq: 1})
+	err := b.Timers.Set(bustest.Within(t, bustest.Patience),
+		timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now(), Seq: 1})
 	if !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("%v, want ErrLostRace", err)
 	}
@@ -92,14 +95,14 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, write := range map[string]func(ctx context.Context, b *bus.Bus) error{
 		"timer": func(ctx context.Context, b *bus.Bus) error {
-			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now(), Seq: 1})
+			return b.Timers.Set(ctx, timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now(), Seq: 1})
 		},
 		"key": func(ctx context.Context, b *bus.Bus) error {
-			_, err := b.Store(ctx, bus.State, bustest.Key, []byte("x"), 0)
+			_, err := b.KV.Store(ctx, kv.State, bustest.Key, []byte("x"), 0)
 			return err
 		},
 		"lease": func(ctx context.Context, b *bus.Bus) error {
-			_, err := b.AcquireLease(ctx, bustest.LeaseKey, nil, time.Minute)
+			_, err := b.Leases.Acquire(ctx, bustest.LeaseKey, nil, time.Minute)
 			return err
 		},
 	} {
@@ -129,7 +132,7 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 func TestExpiredLogin(t *testing.T) {
 	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says(`{"state":{"last_seq":3}}`) })
 	b := s.Open()
-	if seq, err := b.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || seq != 3 {
+	if seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || seq != 3 {
 		t.Fatal(seq, err)
 	}
 	s.Mu.Lock()
@@ -138,14 +141,14 @@ func TestExpiredLogin(t *testing.T) {
 	s.Say("-ERR 'User Authentication Expired'")
 	s.Cut()
 	natstest.Until(t, "the reason to be known", func() bool {
-		_, err := b.LastSeq(bustest.Within(t, 50*time.Millisecond))
+		_, err := b.Log.LastSeq(bustest.Within(t, 50*time.Millisecond))
 		return errors.Is(err, bus.ErrForbidden) && strings.Contains(err.Error(), "expired")
 	})
 	s.Mu.Lock()
 	s.Deaf = false
 	s.Mu.Unlock()
 	natstest.Until(t, "the broker to let us in again", b.Connected)
-	if seq, err := b.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || seq != 3 {
+	if seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || seq != 3 {
 		t.Error(seq, err)
 	}
 }
@@ -241,11 +244,11 @@ func TestASeedOfAnotherSort(t *testing.T) {
 }
 
 // muchToFeed is n facts of this size.
-func muchToFeed(n, size int) (fs []bus.Fed) {
+func muchToFeed(n, size int) (fs []log.Fed) {
 	for i := range n {
 		e := bustest.Fact(fmt.Sprint(i), bustest.Session)
 		e.Kind, e.Fact, e.Data = "other.thing", nil, []byte(`"`+strings.Repeat("x", size)+`"`)
-		fs = append(fs, bus.Fed{Ref: bustest.Session, Seq: uint64(i + 1), Events: []events.Event{e}})
+		fs = append(fs, log.Fed{Ref: bustest.Session, Seq: uint64(i + 1), Events: []events.Event{e}})
 	}
 	return fs
 }
@@ -262,7 +265,7 @@ func TestABrokerThatReadsNothing(t *testing.T) {
 	b := bustest.BusAt(t, p.Addr)
 	p.Hold(true, true)
 	began, pulse := time.Now(), natstest.Feel(t)
-	pending := b.Feed(bustest.Within(t, bustest.Patience), muchToFeed(100, 200<<10)...)
+	pending := b.Log.Feed(bustest.Within(t, bustest.Patience), muchToFeed(100, 200<<10)...)
 	if took := time.Since(began); took > most+pulse.Lost() {
 		t.Errorf("blocked for %s", took)
 	}
@@ -278,7 +281,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s, bustest.Together)
 	fs := muchToFeed(n, size)
-	if _, err := b.Feed(bustest.Within(t, bustest.Patience),
+	if _, err := b.Log.Feed(bustest.Within(t, bustest.Patience),
 		fs...).Wait(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestInbox(t *testing.T) {
 	}
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.Inbox = inbox })
 	bustest.MustAppend(t, b, bustest.Session, 0, "e1")
-	if err := b.Scan(bustest.Within(t, bustest.Patience), 0, func(events.Commit) error { return nil }); err != nil {
+	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0, func(events.Commit) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.Flush(); err != nil {

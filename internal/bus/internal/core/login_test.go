@@ -39,7 +39,8 @@ func TestLogins(t *testing.T) {
 		return path
 	}
 	password, wrong, nkey := file("password", "pw\n"), file("password", "other"), file("seed", string(seed))
-	s := natstest.Start(t, natstest.Settings(t, `tls { cert_file: "`+own+`/tls.crt", key_file: "`+own+`/tls.key", ca_file: "`+own+`/ca.crt", verify: true }
+	s := natstest.Start(t, natstest.Settings(t, `tls { cert_file: "`+own+`/tls.crt", key_file: "`+own+`/tls.key",
+			ca_file: "`+own+`/ca.crt", verify: true }
 authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`))
 	ann := strings.Replace(s.URL(), "//", "//ann@", 1)
 	with := func(cfg bus.Config, folder string) bus.Config {

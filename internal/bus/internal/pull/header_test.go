@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -24,7 +25,8 @@ func TestUnreadableHeader(t *testing.T) {
 				t.Fatal(err)
 			}
 			bustest.RawPublish(t, s, "hf.log.h.s.harness", bustest.OddHeaders(0)[name], string(body))
-			if _, err := b.Append(ctx, bustest.Session, events.WriterHarness, 1, bustest.Facts("next")); err != nil {
+			if _, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 1,
+				bustest.Facts("next")); err != nil {
 				t.Fatalf("what follows: %v", err)
 			}
 			check := func(how string, c events.Commit) {
@@ -34,18 +36,18 @@ func TestUnreadableHeader(t *testing.T) {
 					t.Errorf("%s: %+v", how, c)
 				}
 			}
-			one, err := b.Commit(ctx, 1)
+			one, err := b.Log.Commit(ctx, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			check("by its place", one)
-			all, err := b.Read(ctx, bustest.Session, 0)
+			all, err := b.Log.Read(ctx, bustest.Session, 0)
 			if err != nil || len(all) != 2 {
 				t.Fatalf("read: %d, %v", len(all), err)
 			}
 			check("as the session's", all[0])
 			n := 0
-			if err := b.Scan(ctx, 0, func(c events.Commit) error {
+			if err := b.Log.Scan(ctx, 0, func(c events.Commit) error {
 				if n++; n == 1 {
 					check("in the log", c)
 				}
@@ -66,7 +68,7 @@ func consumed(t *testing.T, b *bus.Bus, n int) []events.Commit {
 	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
 	defer cancel()
 	got := &bustest.Collector{B: b, N: n, Stop: cancel}
-	if err := b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "odd"}, got); err != nil &&
+	if err := b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "odd"}, got); err != nil &&
 		!errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestWindowInBytes(t *testing.T) {
 		e.Kind, e.Fact, e.Data = "other.thing", nil, []byte(`"`+strings.Repeat("x", size/2)+`"`)
 		f := e
 		f.ID = "y"
-		under = append(under, b.AppendAsync(ctx, bustest.Session, events.WriterHarness, uint64(i),
+		under = append(under, b.Log.AppendAsync(ctx, bustest.Session, events.WriterHarness, uint64(i),
 			[]events.Event{e, f}))
 	}
 	for _, p := range under {
