@@ -154,7 +154,17 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 		facts = append(facts, events.MessageAccepted{Message: message, Content: outputOf(asked, answers),
 			Synthetic: true})
 	}
+	if !s.Continues(p, status) {
+		return facts
+	}
 	return append(facts, s.continuation(prompt, p, message)...)
+}
+
+// Continues reports whether a settlement of a prompt whose asker is gone continues the conversation. A dismissal
+// continues only the open turn that asked, and only if no person has stopped the session: the person wants the question
+// gone, and nothing else. The next turn names it.
+func (s *State) Continues(p *Prompt, status Status) bool {
+	return status != Dismissed || s.openTurn(p.Turn) != "" && s.StoppedSeq == 0
 }
 
 // continuation requests one turn that continues the session, unless something still blocks or holds it.

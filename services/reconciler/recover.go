@@ -76,9 +76,9 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		}
 		d.add(f)
 	}
-	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq {
+	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq || !d.Continues(p, p.Status) {
 		// its owner continues without a request, or a person has stopped the session since: then it waits for that
-		// person
+		// person. Or the decision calls for no turn.
 		return nil
 	}
 	next := d.Continue(id, p.Turn, message)
