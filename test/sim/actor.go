@@ -15,7 +15,7 @@ type person struct {
 	w       *world
 	name    string
 	writer  events.Writer // of the service that is asked
-	wish    func(*session.State) (session.Decision, error)
+	request func(*session.State) (session.Decision, error)
 	what    string
 	said    func(events.Fact) bool
 	st      *session.State
@@ -23,8 +23,8 @@ type person struct {
 	attempt int
 }
 
-// Wish is what people can ask of a service other than the ledger.
-type Wish struct {
+// Request is what people can ask of a service other than the ledger.
+type Request struct {
 	Name   string        // the verb
 	Writer events.Writer // of the service that is asked
 	// which facts are the person's words; nil: all. The others are the service's decisions
@@ -56,22 +56,22 @@ func (p *person) step() {
 	ok := p.w.append("person "+p.what, p.st.Ref(), p.writer, p.source, p.st.Epoch, p.st.Seq, p.facts)
 	p.facts = nil
 	if p.attempt++; ok || p.attempt >= racesMax {
-		p.wish = nil
+		p.request = nil
 	}
 }
 
 // decide decides on the present session. A refusal must be true.
 func (p *person) decide() {
-	if p.wish == nil {
+	if p.request == nil {
 		if len(p.w.log.sessions) == 0 {
 			return
 		}
 		r, asked := p.w.anySession()
 		p.st, p.attempt = p.w.newest(r), 0
-		p.wish = p.choose(p.st, asked)
+		p.request = p.choose(p.st, asked)
 	}
 	p.st = p.w.newest(p.st.Ref())
-	d, err := p.wish(p.st)
+	d, err := p.request(p.st)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	if err != nil && !refused {
 		p.w.fail("a wish failed: %v", err)
@@ -82,7 +82,7 @@ func (p *person) decide() {
 		}
 	}
 	if p.facts = d.Facts; len(p.facts) == 0 {
-		p.wish, p.facts = nil, nil
+		p.request, p.facts = nil, nil
 		return
 	}
 	if p.writer == events.WriterLedger && p.w.chance(oldOneIn) {
@@ -103,10 +103,10 @@ func (p *person) source(f events.Fact) string {
 func (p *person) choose(st *session.State, asked bool) func(*session.State) (session.Decision, error) {
 	w := p.w
 	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil
-	if asked || len(w.cfg.Wishes) == 0 || w.chance(3) {
+	if asked || len(w.cfg.Requests) == 0 || w.chance(3) {
 		return p.ofLedger(st)
 	}
-	wish := w.cfg.Wishes[w.rng.IntN(len(w.cfg.Wishes))]
+	wish := w.cfg.Requests[w.rng.IntN(len(w.cfg.Requests))]
 	p.writer, p.what, p.said = wish.Writer, wish.Name, wish.Said
 	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
 	if n := len(st.Queue); n > 0 {
@@ -160,15 +160,15 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 
 // reconciler walks all documents for ever, and hears of leases that end. It decides and appends in two steps.
 type reconciler struct {
-	w       *world
-	start   time.Time
-	renewed time.Time
-	gaps    []Gap
-	seen    map[string]*Lease
-	heard   []events.Ref // triggers, in any order, some lost
-	cursor  int
-	st      *session.State
-	commits [][]events.Fact
+	w        *world
+	start    time.Time
+	renewed  time.Time
+	gaps     []Gap
+	seen     map[string]*Lease
+	received []events.Ref // triggers, in any order, some lost
+	cursor   int
+	st       *session.State
+	commits  [][]events.Fact
 }
 
 // gapMin is how long the reconciler's own lease may go without renewal before that counts as a gap.
@@ -193,22 +193,22 @@ func (r *reconciler) renew() {
 	for _, inc := range sorted(r.seen) {
 		if l := r.seen[inc]; r.w.leases[inc] == nil && l.Ended.IsZero() {
 			l.Ended = r.w.now
-			r.hear(inc)
+			r.receive(inc)
 		}
 	}
 }
 
-// hear is the event of a lease's end: some sessions are triggered, some triggers are lost, some come twice.
-func (r *reconciler) hear(incarnation string) {
+// receive is the event of a lease's end: some sessions are triggered, some triggers are lost, some come twice.
+func (r *reconciler) receive(incarnation string) {
 	for _, s := range sortedRefs(r.w.docs) {
 		if r.w.docs[s].incarnation == incarnation && !r.w.chance(5) {
-			r.heard = append(r.heard, s)
+			r.received = append(r.received, s)
 			if r.w.chance(5) {
-				r.heard = append(r.heard, s)
+				r.received = append(r.received, s)
 			}
 		}
 	}
-	r.w.rng.Shuffle(len(r.heard), func(i, j int) { r.heard[i], r.heard[j] = r.heard[j], r.heard[i] })
+	r.w.rng.Shuffle(len(r.received), func(i, j int) { r.received[i], r.received[j] = r.received[j], r.received[i] })
 }
 
 func (r *reconciler) step() {
@@ -223,14 +223,14 @@ func (r *reconciler) step() {
 	if !ok {
 		return
 	}
-	r.look(ref)
+	r.checkAt(ref)
 }
 
 // next is the session to look at: one that was heard of, or the next in the walk.
 func (r *reconciler) next() (events.Ref, bool) {
-	if n := len(r.heard); n > 0 {
-		ref := r.heard[n-1]
-		r.heard = r.heard[:n-1]
+	if n := len(r.received); n > 0 {
+		ref := r.received[n-1]
+		r.received = r.received[:n-1]
 		return ref, true
 	}
 	if r.w.cfg.Bug == EdgeTriggered || len(r.w.log.sessions) == 0 {
@@ -240,8 +240,8 @@ func (r *reconciler) next() (events.Ref, bool) {
 	return r.w.log.sessions[r.cursor%len(r.w.log.sessions)], true
 }
 
-// look decides on a document, which may lag behind the log.
-func (r *reconciler) look(ref events.Ref) {
+// checkAt decides on a document, which may lag behind the log.
+func (r *reconciler) checkAt(ref events.Ref) {
 	d := r.w.docs[ref]
 	if d == nil {
 		return

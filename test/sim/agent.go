@@ -34,10 +34,10 @@ func (p *process) hand(r events.Ref, prompt string) {
 	if l := w.leases[p.incarnation]; l == nil || !now.Owned || now.Incarnation != p.incarnation {
 		w.fail("R6: incarnation %s was handed what was decided about prompt %s of %s, and the session is not its own: "+
 			"%s",
-			p.incarnation, prompt, r, tell(w.log.of(r, now.Seq)))
+			p.incarnation, prompt, r, logText(w.log.of(r, now.Seq)))
 		return
 	}
-	w.heard[decision{r, prompt}] = true
+	w.delivered[decision{r, prompt}] = true
 }
 
 // handEarly is a planted bug: a process that was suspended tells its agents what was decided meanwhile, and judges
@@ -63,7 +63,7 @@ func byPerson(s session.Status) bool {
 // take the message that an answer has become; a call that ends with an answer is read by the next turn.
 func (w *world) contexts(r events.Ref, before *session.State, f events.TurnStarted) {
 	for _, id := range Named(before, f) {
-		w.heard[decision{r, id}] = true
+		w.delivered[decision{r, id}] = true
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *world) noteDecisions(r events.Ref, writer events.Writer, facts []events
 		switch f.(type) {
 		case events.PromptAnswered, events.PromptRejected, events.PromptDismissed:
 			w.report.Decisions++
-			w.told200[decision{r, f.Subject()}] = true
+			w.receipts[decision{r, f.Subject()}] = true
 		}
 	}
 }
@@ -122,22 +122,22 @@ func (w *world) anySession() (r events.Ref, asked bool) {
 	return w.log.sessions[w.rng.IntN(len(w.log.sessions))], false
 }
 
-// checkHeard: when all has come to rest, each decision that a person got a receipt for has reached a model's context,
+// checkDelivered: when all has come to rest, each decision that a person got a receipt for has reached a model's context,
 // has been overtaken, or waits for what a person does next (V15).
-func (w *world) checkHeard(st *session.State, x *invariants.Log) {
-	for d := range w.told200 {
-		if d.ref == st.Ref() && w.heard[d] {
-			w.report.Heard++
+func (w *world) checkDelivered(st *session.State, x *invariants.Log) {
+	for d := range w.receipts {
+		if d.ref == st.Ref() && w.delivered[d] {
+			w.report.Delivered++
 		}
 	}
 	if !w.owner(st) {
 		return
 	}
 	for _, id := range x.Undelivered(st) {
-		if d := (decision{st.Ref(), id}); w.told200[d] && !w.heard[d] {
+		if d := (decision{st.Ref(), id}); w.receipts[d] && !w.delivered[d] {
 			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no "+
 				"model has heard of it, and nobody overtook it: %s",
-				id, d.ref, tell(w.log.of(d.ref, st.Seq)))
+				id, d.ref, logText(w.log.of(d.ref, st.Seq)))
 		}
 	}
 }
@@ -173,8 +173,8 @@ func (p *process) suspend() {
 	p.w.report.Pauses++
 }
 
-// wake has a suspended process go on.
-func (p *process) wake() {
+// resume has a suspended process go on.
+func (p *process) resume() {
 	if p.w.now.Before(p.wakes) {
 		return
 	}

@@ -14,7 +14,7 @@ func (p *replica) mistake() {
 	retry := p.of.Writer == events.WriterRetry
 	switch p.w.cfg.Bug {
 	case RetryRestarts:
-		if r := p.st.Retry; retry && len(p.facts) == 0 && !p.looked[p.st.Ref()] && r.State == session.RetryScheduled &&
+		if r := p.st.Retry; retry && len(p.facts) == 0 && !p.checked[p.st.Ref()] && r.State == session.RetryScheduled &&
 			p.w.now.After(r.DueAt.Add(-time.Minute)) {
 			p.restart(r)
 		}
@@ -41,7 +41,7 @@ func (p *replica) mistake() {
 			}
 		}
 	case AlarmsForgotten:
-		p.look = time.Time{}
+		p.nextCheck = time.Time{}
 	}
 }
 
@@ -49,7 +49,7 @@ func (p *replica) restart(r session.Retry) {
 	delay := time.Second
 	p.facts = []events.Fact{events.RetryScheduled{Turn: r.Turn, Attempt: r.Attempt, DelayMS: delay.Milliseconds(),
 		DueAt: p.w.now.Add(delay), Error: *r.Error}}
-	p.look = p.w.now.Add(delay)
+	p.nextCheck = p.w.now.Add(delay)
 }
 
 // followUpAgain is the follow-up that was decided, under another id.
@@ -193,7 +193,7 @@ func forget(s *session.State) {
 // Planted is what a service says in a world with a bug, in place of what it decided.
 func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []events.Fact {
 	if b == AdoptedTurnTaken && w == events.WriterReconciler && len(facts) == 0 {
-		return goesOn(s)
+		return continues(s)
 	}
 	if b == OwedNotRequested && w == events.WriterReconciler && s.Turn == nil {
 		return slices.DeleteFunc(slices.Clone(facts), func(f events.Fact) bool {
@@ -204,8 +204,8 @@ func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []e
 	return facts
 }
 
-// goesOn is a continuation of a turn that a process has adopted, for a prompt that was decided.
-func goesOn(s *session.State) []events.Fact {
+// continues is a continuation of a turn that a process has adopted, for a prompt that was decided.
+func continues(s *session.State) []events.Fact {
 	t := s.Turn
 	if t == nil || !s.Owned || t.Epoch != s.Epoch || s.Epoch == 1 || s.Pending.Turn != nil || s.BlockedBy() != "" {
 		return nil

@@ -60,7 +60,7 @@ func (w *world) settle() {
 		}
 	}
 	if idle < 3 {
-		w.fail("V14: the world does not come to rest; last: %s", tell(w.log.commits))
+		w.fail("V14: the world does not come to rest; last: %s", logText(w.log.commits))
 	}
 }
 
@@ -75,8 +75,8 @@ func sooner(a, b time.Time) time.Time {
 func (w *world) checkAlarm(s *service, st *session.State) {
 	d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
 	a, ok := s.timers[st.Ref()]
-	if err == nil && len(d.Facts) == 0 && !d.Local && !d.Look.IsZero() && (!ok || a.due.After(d.Look)) {
-		w.fail("V7: %s wants to look at %s at %v, and its timer is %v", s.Name, st.Ref(), d.Look, a)
+	if err == nil && len(d.Facts) == 0 && !d.Local && !d.CheckAt.IsZero() && (!ok || a.due.After(d.CheckAt)) {
+		w.fail("V7: %s wants to look at %s at %v, and its timer is %v", s.Name, st.Ref(), d.CheckAt, a)
 	}
 }
 
@@ -119,7 +119,7 @@ func (w *world) reconcileAll() {
 	r := w.recover
 	n := len(w.log.sessions)
 	if w.cfg.Bug == EdgeTriggered {
-		n = len(r.heard)
+		n = len(r.received)
 	}
 	for len(r.commits) > 0 {
 		r.append()
@@ -142,13 +142,13 @@ func (w *world) check() {
 		w.checkDocument(st)
 		w.checkRecovered(st)
 		w.checkSettled(st, x)
-		w.checkHeard(st, x)
+		w.checkDelivered(st, x)
 	}
 	for _, p := range w.promises {
 		for _, id := range p.ids {
 			if !counted[id] {
 				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s%s", p.who,
-					id, p.seq, p.ref, why[id], tell(w.log.of(p.ref, p.seq)))
+					id, p.seq, p.ref, why[id], logText(w.log.of(p.ref, p.seq)))
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 		before := st.Clone()
 		res := w.cfg.Bug.Fold(st, c)
 		for _, f := range x.Commit(before, c, res.Feed) {
-			w.fail("%s at %d: %s%s", r, c.Seq, f, tell(w.log.of(r, c.Seq)))
+			w.fail("%s at %d: %s%s", r, c.Seq, f, logText(w.log.of(r, c.Seq)))
 		}
 		bounded = max(bounded, x.Continued()/session.ContinuationsMax)
 		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
@@ -302,7 +302,7 @@ func (w *world) checkSettled(st *session.State, x *invariants.Log) {
 		w.checkAlarm(s, st)
 	}
 	if stuck := x.Stuck(st, alive); stuck != "" {
-		w.fail("%s: %s: %s%s", r, stuck, docBytes(w.docs[r]), tell(w.log.of(r, st.Seq)))
+		w.fail("%s: %s: %s%s", r, stuck, docBytes(w.docs[r]), logText(w.log.of(r, st.Seq)))
 	}
 }
 

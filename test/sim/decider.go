@@ -21,9 +21,9 @@ type Input struct {
 // Decision is what a decider would append now, as one commit, and when it wants to look again; zero: at the next
 // change.
 type Decision struct {
-	Facts []events.Fact
-	Look  time.Time
-	Local bool // the look needs no timer that outlives this process
+	Facts   []events.Fact
+	CheckAt time.Time
+	Local   bool // the look needs no timer that outlives this process
 }
 
 // Decider is one more service's brain. It runs twice at the same time.
@@ -58,21 +58,21 @@ type replica struct {
 	of     *service
 	n      int
 	start  time.Time
-	heard  map[events.Ref]time.Time // pings
+	pings  map[events.Ref]time.Time // pings
 	wakes  map[events.Ref]time.Time // looks that need no timer
 	cursor int                      // of the walk over all documents
 	first  int                      // what is left of the first one
 
-	busy   bool // from a trigger to its acknowledgement
-	alarm  bool // a timer was the trigger
-	rev    uint64
-	st     *session.State
-	facts  []events.Fact
-	look   time.Time
-	local  bool
-	races  int
-	again  []events.Fact // a planted bug's
-	looked map[events.Ref]bool
+	busy      bool // from a trigger to its acknowledgement
+	alarm     bool // a timer was the trigger
+	rev       uint64
+	st        *session.State
+	facts     []events.Fact
+	nextCheck time.Time
+	local     bool
+	races     int
+	again     []events.Fact // a planted bug's
+	checked   map[events.Ref]bool
 }
 
 func newService(w *world, d Decider) *service {
@@ -84,8 +84,8 @@ func newService(w *world, d Decider) *service {
 }
 
 func newReplica(w *world, s *service, n int) *replica {
-	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, heard: map[events.Ref]time.Time{},
-		wakes: map[events.Ref]time.Time{}, looked: map[events.Ref]bool{}}
+	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, pings: map[events.Ref]time.Time{},
+		wakes: map[events.Ref]time.Time{}, checked: map[events.Ref]bool{}}
 }
 
 // Timers of the make-believe broker.
@@ -192,14 +192,14 @@ func (p *replica) wake() (events.Ref, bool) {
 }
 
 func (p *replica) decide() {
-	in := Input{Now: p.w.now, Start: p.start, Progress: p.heard[p.st.Ref()], Replica: p.n, Source: p.w.log.source}
+	in := Input{Now: p.w.now, Start: p.start, Progress: p.pings[p.st.Ref()], Replica: p.n, Source: p.w.log.source}
 	d, err := p.of.Decide(p.st, in)
 	if err != nil {
 		p.w.fail("%s decides on %s: %v", p.of.Name, p.st.Ref(), err)
 	}
-	p.facts, p.look, p.local = d.Facts, d.Look, d.Local
+	p.facts, p.nextCheck, p.local = d.Facts, d.CheckAt, d.Local
 	p.mistake()
-	p.looked[p.st.Ref()] = true
+	p.checked[p.st.Ref()] = true
 }
 
 // append stores the decision. If another writer was first, the replica folds what it missed and decides again.
@@ -225,12 +225,12 @@ func (p *replica) source() string { return events.ServiceSource(p.of.Name, fmt.S
 func (p *replica) acknowledge() {
 	r := p.st.Ref()
 	switch {
-	case p.look.IsZero():
+	case p.nextCheck.IsZero():
 	case p.local:
-		p.wakes[r], p.look = p.look, time.Time{}
+		p.wakes[r], p.nextCheck = p.nextCheck, time.Time{}
 	default:
-		p.of.set(r, alarm{p.look, p.st.Seq})
-		p.look = time.Time{}
+		p.of.set(r, alarm{p.nextCheck, p.st.Seq})
+		p.nextCheck = time.Time{}
 		return
 	}
 	p.busy = false
@@ -255,7 +255,7 @@ func (s *service) set(r events.Ref, a alarm) {
 func (w *world) ping(r events.Ref) {
 	for _, s := range w.services {
 		for _, p := range s.replicas {
-			p.heard[r] = w.now
+			p.pings[r] = w.now
 		}
 	}
 }

@@ -36,7 +36,7 @@ func heard(in sim.Input) time.Time {
 func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
 	jitter := secondJitter * float64(in.Replica)
 	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: heard(in), Jitter: jitter})
-	return sim.Decision{Facts: d.Facts, Look: d.CheckAt, Local: d.Watch}, nil
+	return sim.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch}, nil
 }
 
 // decideCompaction is the service with its claim: an idle session's place always comes at once.
@@ -45,12 +45,12 @@ func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
 	if !d.Idle.IsZero() {
 		return sim.Decision{}, fmt.Errorf("%s: an idle compaction has its place, and is not asked for", s.Ref())
 	}
-	return sim.Decision{Facts: d.Facts, Look: d.CheckAt, Local: d.Watch}, nil
+	return sim.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch}, nil
 }
 
-// wishes are what people ask of them.
-func wishes() []sim.Wish {
-	return []sim.Wish{
+// requests are what people ask of them.
+func requests() []sim.Request {
+	return []sim.Request{
 		{Name: "now", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision,
 			error) {
 			return retry.Now(s)

@@ -47,10 +47,10 @@ func worlds() map[string]explorer.Config {
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
 		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
-			Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
+			Requests: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
 		"deaths":   {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
 		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
-		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1,
+		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Requests: 1, Rejects: 1, Itself: 1,
 			Careless: 1, Policies: 1},
 	}
 }
@@ -62,7 +62,7 @@ const settleIn = 2
 const compareIn = 16
 
 func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
-	c.Decide, c.Deciders, c.Wishes, c.Bug, c.Clock, c.SettleIn = decide, deciders(), wishes(), bug, time.Now, settleIn
+	c.Decide, c.Deciders, c.Requests, c.Bug, c.Clock, c.SettleIn = decide, deciders(), requests(), bug, time.Now, settleIn
 	c.CompareIn = compareIn
 	if c.Most == (explorer.Bounds{}) {
 		c.Most = troubles()["everything"]

@@ -84,13 +84,13 @@ func (j *journal) of(r events.Ref, upTo uint64) []events.Commit {
 	return cs
 }
 
-// toldMax is how many commits of a log are printed.
-const toldMax = 24
+// logTextMax is how many commits of a log are printed.
+const logTextMax = 24
 
-// tell is the end of a log, for people.
-func tell(cs []events.Commit) string {
+// logText is the end of a log, for people.
+func logText(cs []events.Commit) string {
 	var text strings.Builder
-	for _, c := range cs[max(0, len(cs)-toldMax):] {
+	for _, c := range cs[max(0, len(cs)-logTextMax):] {
 		fmt.Fprintf(&text, "\n%6d %s %s %s", c.Seq, c.At.Format("15:04:05.000"), c.Ref, c.Writer)
 		for _, e := range c.Events {
 			data, err := json.Marshal(e.Fact)

@@ -39,7 +39,7 @@ type process struct {
 
 const sessionsMax = 14 // of one harness, in a wild world
 
-func (w *world) sessionsMax() int { return max(sessionsMax/w.calm, 3) }
+func (w *world) sessionsMax() int { return max(sessionsMax/w.settled, 3) }
 
 // spawn starts a process. A successor claims what the harness had.
 func (w *world) spawn(harness string, before *process) {

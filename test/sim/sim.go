@@ -124,8 +124,8 @@ type Config struct {
 
 	Deciders []Decider // beside the reconciler
 	// they walk at their start alone; in turn no trigger of theirs is lost: then timers have to be enough
-	NoWalk bool
-	Wishes []Wish // that they grant
+	NoWalk   bool
+	Requests []Request // that they grant
 }
 
 // Report says what happened.
@@ -139,7 +139,7 @@ type Report struct {
 	Blackouts  int // in which every process was dead
 	Doubts     int // appends that were stored, and whose caller had given up
 	Decisions  int // of people, that got a receipt
-	Heard      int // of these, that a model's context had
+	Delivered  int // of these, that a model's context had
 	Itself     int // turns that an agent began by itself
 	Outside    int // questions that belong to no turn
 	GaveUp     int // Asks that gave up, and no turn brings what they waited for
@@ -183,13 +183,13 @@ type world struct {
 	leases    map[string]*lease // by incarnation
 	recover   *reconciler
 	services  []*service
-	heard     map[decision]bool   // decisions of people that a model's context has had
-	told200   map[decision]bool   // decisions that a person got a receipt for
+	delivered map[decision]bool   // decisions of people that a model's context has had
+	receipts  map[decision]bool   // decisions that a person got a receipt for
 	deaf      map[events.Ref]bool // sessions whose agent takes no request for decisions
 	dark      time.Time           // until then no process starts
 	people    []*person
 	promises  []promise
-	calm      int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
+	settled   int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
 	settling  bool // all trouble is over
 	report    Report
 }
@@ -208,10 +208,10 @@ func Run(cfg Config) Report {
 		log:  newJournal(),
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{},
 		harnesses: []string{"h1", "h2", "h3"},
-		heard:     map[decision]bool{}, told200: map[decision]bool{}, deaf: map[events.Ref]bool{}}
+		delivered: map[decision]bool{}, receipts: map[decision]bool{}, deaf: map[events.Ref]bool{}}
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
-	w.calm = 1 + int(cfg.Seed%calmMax)*int(cfg.Seed%calmMax)
+	w.settled = 1 + int(cfg.Seed%settledMax)*int(cfg.Seed%settledMax)
 	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
@@ -242,8 +242,8 @@ func (w *world) fail(format string, args ...any) {
 // serviceSteps is how many of so many steps are a service's: fourteen are everybody else's.
 const serviceSteps = 4
 
-// calmMax is how many sorts of worlds there are: from wild to calm.
-const calmMax = 4
+// settledMax is how many sorts of worlds there are: from wild to calm.
+const settledMax = 4
 
 // step lets a little time pass and one actor do one thing.
 func (w *world) step() {
@@ -315,17 +315,17 @@ func (w *world) trouble() {
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	switch {
-	case w.chance(blackoutOneIn * w.calm):
+	case w.chance(blackoutOneIn * w.settled):
 		w.darken()
-	case w.chance(killOneIn*w.calm) && p.alive:
+	case w.chance(killOneIn*w.settled) && p.alive:
 		p.kill()
 		if !w.chance(4) {
 			w.spawn(p.harness, p)
 		}
-	case w.chance(pauseOneIn*w.calm) && p.alive && !p.paused:
+	case w.chance(pauseOneIn*w.settled) && p.alive && !p.paused:
 		p.suspend()
 	case w.chance(wakeOneIn):
-		p.wake()
+		p.resume()
 	case !p.alive && w.chance(wakeOneIn) && !w.now.Before(w.dark):
 		w.spawn(p.harness, p)
 	}

@@ -54,7 +54,7 @@ func run(t *testing.T, seed uint64, steps int, bug sim.Bug) sim.Report {
 	t.Helper()
 	noWalk := bug == sim.AlarmsForgotten || bug == sim.NoBug && seed%5 == 0
 	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, NoWalk: noWalk, Decide: decide, Deciders: deciders(),
-		Wishes: wishes()})
+		Requests: requests()})
 }
 
 func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
@@ -75,7 +75,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages,
 			sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
 		sum.Alarms, sum.Blackouts, sum.Doubts = sum.Alarms+r.Alarms, sum.Blackouts+r.Blackouts, sum.Doubts+r.Doubts
-		sum.Decisions, sum.Heard, sum.Itself = sum.Decisions+r.Decisions, sum.Heard+r.Heard, sum.Itself+r.Itself
+		sum.Decisions, sum.Delivered, sum.Itself = sum.Decisions+r.Decisions, sum.Delivered+r.Delivered, sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale
@@ -91,7 +91,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages,
 		"lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
 		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts,
-		"decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
+		"decisions of people": sum.Decisions, "decisions that reached a model": sum.Delivered,
 		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside,
 		"Asks that gave up":            sum.GaveUp,
 		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old,

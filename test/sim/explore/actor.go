@@ -60,18 +60,18 @@ func (s *state) stop() bool {
 	return true
 }
 
-// wish is one of those that other services grant.
-func (s *state) wish(name string) bool {
-	n, most := &s.spent.wishes, s.cfg.Most.Wishes
+// request is one of those that other services grant.
+func (s *state) request(name string) bool {
+	n, most := &s.spent.requests, s.cfg.Most.Requests
 	if name == "send" || name == "withdraw" { // what is taken back counts, too
 		n, most = &s.spent.messages, s.cfg.Most.Messages
 	}
-	at := slices.IndexFunc(s.cfg.Wishes, func(w sim.Wish) bool { return w.Name == name })
+	at := slices.IndexFunc(s.cfg.Requests, func(w sim.Request) bool { return w.Name == name })
 	if at < 0 || *n >= most {
 		return false
 	}
 	*n++
-	w := s.cfg.Wishes[at]
+	w := s.cfg.Requests[at]
 	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Queued: s.oldest(),
 		Source: s.source})
 	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
@@ -134,8 +134,8 @@ func (s *state) waitsUntil() time.Time {
 		if err != nil {
 			s.fail("%s: %v", s.cfg.Deciders[i].Name, err)
 		}
-		if !x.Local && x.Look.After(s.now) && (next.IsZero() || x.Look.Before(next)) {
-			next = x.Look
+		if !x.Local && x.CheckAt.After(s.now) && (next.IsZero() || x.CheckAt.Before(next)) {
+			next = x.CheckAt
 		}
 	}
 	return next
@@ -148,7 +148,7 @@ func (s *state) due() bool {
 		return false
 	}
 	s.now = next
-	s.note("time passes until %s", next.Format("15:04:05"))
+	s.record("time passes until %s", next.Format("15:04:05"))
 	return true
 }
 

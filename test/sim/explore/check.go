@@ -62,7 +62,7 @@ func (s *state) checkDecisions() {
 	}
 }
 
-func tellFacts(facts []events.Fact) string {
+func factsText(facts []events.Fact) string {
 	told := make([]string, len(facts))
 	for i, f := range facts {
 		data, err := json.Marshal(f)

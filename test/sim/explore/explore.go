@@ -51,7 +51,7 @@ func (a Ask) requested(turn string) events.PromptRequested {
 
 // Bounds say how often each trouble may happen in one trace.
 type Bounds struct {
-	Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself,
+	Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Requests, Rejects, Itself,
 	Careless, Policies uint8
 }
 
@@ -64,7 +64,7 @@ type Config struct {
 	Bug      sim.Bug
 	Decide   sim.Decide
 	Deciders []sim.Decider
-	Wishes   []sim.Wish
+	Requests []sim.Request
 
 	Depth     int           // steps; 0: no bound
 	Time      time.Duration // 0: no bound
@@ -109,7 +109,7 @@ func (c *Config) steps() []step {
 		each := func(name string, do func(*state, *process) bool) {
 			add(name, func(s *state) bool { return do(s, &s.procs[i]) })
 		}
-		each("hear", func(s *state, p *process) bool { return s.news(p) && s.hear(p) })
+		each("hear", func(s *state, p *process) bool { return s.news(p) && s.readNews(p) })
 		for k := range promptsN {
 			each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
 			each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
@@ -146,7 +146,7 @@ func (c *Config) steps() []step {
 	}
 	add("stop", (*state).stop)
 	for _, name := range []string{"send", "withdraw", "now", "resume"} {
-		add(name, func(s *state) bool { return s.wish(name) })
+		add(name, func(s *state) bool { return s.request(name) })
 	}
 	add("reconcile", (*state).reconcile)
 	for i := range c.Deciders {
@@ -259,7 +259,7 @@ func (x *search) expand(at uint32) {
 		if len(found) > 0 && slices.ContainsFunc(found, func(f string) bool {
 			return strings.Contains(f, x.cfg.Only)
 		}) {
-			x.report.Violated, x.report.Whole = strings.Join(found, "\n")+"\n"+x.tell(at, k, len(rest) > 0), false
+			x.report.Violated, x.report.Whole = strings.Join(found, "\n")+"\n"+x.trace(at, k, len(rest) > 0), false
 			return
 		}
 		if len(n.found) > 0 && !known {
@@ -275,8 +275,8 @@ func lastOf(rest []*state, n *state) *state {
 	return n
 }
 
-// tell is the trace of a violation for people: all the steps once more, and the way to rest if it was found there.
-func (x *search) tell(at uint32, last int, rests bool) string {
+// trace is the trace of a violation for people: all the steps once more, and the way to rest if it was found there.
+func (x *search) trace(at uint32, last int, rests bool) string {
 	steps := []int{last}
 	for n := at; n != 0; n = x.nodes[n].parent {
 		steps = append(steps, int(x.nodes[n].step))

@@ -319,7 +319,7 @@ func (k *keyer) processes(s *state) {
 		own.flags(p.stopped, p.mine, p.held, p.compact, p.mine && p.epoch == s.st.Epoch)
 		own.number(order(p.inc))
 		own.id(p.turn)
-		own.flags(slices.Concat(p.asking[:], p.todo[:], p.told[:], p.receipt[:], p.late[:])...)
+		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:])...)
 		own.lease(s, p.inc)
 		both[i] = own.buf
 	}

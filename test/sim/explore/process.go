@@ -17,7 +17,7 @@ func (s *state) crash(p *process) bool {
 	}
 	s.spent.crashes++
 	*p = process{inc: p.inc}
-	s.note("process %s is killed", s.name(p))
+	s.record("process %s is killed", s.name(p))
 	return true
 }
 
@@ -28,7 +28,7 @@ func (s *state) freeze(p *process) bool {
 	}
 	s.spent.freezes++
 	p.stopped = true
-	s.note("process %s is suspended", s.name(p))
+	s.record("process %s is suspended", s.name(p))
 	return true
 }
 
@@ -39,7 +39,7 @@ func (s *state) thaw(p *process) bool {
 	}
 	p.stopped = false
 	p.held = s.lease(p.inc).health != live
-	s.note("process %s continues, its lease %s", s.name(p),
+	s.record("process %s continues, its lease %s", s.name(p),
 		[...]string{"lives", "has lapsed", "is over"}[s.lease(p.inc).health])
 	return true
 }
@@ -52,7 +52,7 @@ func (s *state) lapse(p *process) bool {
 	s.spent.lapses++
 	p.held = true
 	s.lease(p.inc).health = lapsed
-	s.note("the broker was away: process %s has lost its lease", s.name(p))
+	s.record("the broker was away: process %s has lost its lease", s.name(p))
 	return true
 }
 
@@ -68,7 +68,7 @@ func (s *state) expire(l *lease) bool {
 		return false
 	}
 	l.health = over
-	s.note("the lease of incarnation %d is over", l.inc)
+	s.record("the lease of incarnation %d is over", l.inc)
 	return true
 }
 
@@ -86,7 +86,7 @@ func (s *state) start(p *process) bool {
 	}
 	s.spent.starts++
 	s.begin(p)
-	s.note("process %s starts", s.name(p))
+	s.record("process %s starts", s.name(p))
 	return true
 }
 
@@ -144,7 +144,7 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 		}
 		q := before.Prompts[a.Prompt]
 		_, ended := before.Ended(session.EntityPrompt, a.Prompt)
-		p.todo[i] = !p.told[i] && (q != nil && (q.Turn == before.Turn.ID || q.Status != session.Awaiting)) &&
+		p.todo[i] = !p.returned[i] && (q != nil && (q.Turn == before.Turn.ID || q.Status != session.Awaiting)) &&
 			(q.Status == session.Awaiting || ended)
 	}
 }
@@ -183,7 +183,7 @@ func (s *state) readies(p *process) bool {
 	}
 	p.phase = ready
 	s.lease(p.inc).ready = true
-	s.note("process %s is ready", s.name(p))
+	s.record("process %s is ready", s.name(p))
 	return true
 }
 
@@ -197,20 +197,20 @@ func (s *state) reclaim(p *process) bool {
 	switch {
 	case !s.cfg.Pool && s.drawn > p.inc: // another process has drawn a ticket since: this one is retired
 		*p = process{inc: p.inc}
-		s.note("process %s finds that another took its place, and ends", s.name(p))
+		s.record("process %s finds that another took its place, and ends", s.name(p))
 		return true
 	case !s.owns(p):
 		s.begin(p)
 		p.phase = ready
 		s.lease(p.inc).ready = true
-		s.note("process %s starts over, and has lost the session", s.name(p))
+		s.record("process %s starts over, and has lost the session", s.name(p))
 		return true
 	}
 	s.begin(p)
 	p.phase = ready
 	s.lease(p.inc).ready = true
-	p.told = was.told
-	s.note("process %s starts over and claims the session again", s.name(p))
+	p.returned = was.returned
+	s.record("process %s starts over and claims the session again", s.name(p))
 	turn := s.st.Turn
 	adopt := nothing
 	if turn != nil && turn.Epoch == was.epoch {
@@ -219,7 +219,7 @@ func (s *state) reclaim(p *process) bool {
 	var told []events.Fact
 	for i, a := range s.cfg.Asks {
 		q := s.st.Prompts[a.Prompt]
-		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.told[i] || was.asking[i]) {
+		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.returned[i] || was.asking[i]) {
 			// under a lower epoch it would be taken for lost
 			told = append(told, events.PromptDelivered{Prompt: a.Prompt})
 		}
@@ -233,7 +233,7 @@ func (s *state) reclaim(p *process) bool {
 	p.turn, p.todo = "", [promptsN]bool{}
 	if running {
 		p.turn, p.asking, p.todo = was.turn, was.asking, was.todo
-		s.hear(p)
+		s.readNews(p)
 	}
 	return true
 }
@@ -263,9 +263,9 @@ func (s *state) awaits(i int) bool {
 	return q != nil && q.Status == session.Awaiting
 }
 
-// hear: the process has read the log to its end, judges whether the session is still its own, and then tells those who
+// readNews: the process has read the log to its end, judges whether the session is still its own, and then tells those who
 // wait.
-func (s *state) hear(p *process) bool {
+func (s *state) readNews(p *process) bool {
 	if !s.news(p) && !p.asks() {
 		return false
 	}
@@ -281,10 +281,10 @@ func (s *state) hear(p *process) bool {
 		}
 		return true
 	}
-	s.note("process %s is fenced", s.name(p))
+	s.record("process %s is fenced", s.name(p))
 	p.mine, p.held, p.compact = false, false, false
 	p.endHandler()
-	p.told, p.receipt, p.late = [promptsN]bool{}, [promptsN]bool{}, [promptsN]bool{}
+	p.returned, p.receipt, p.late = [promptsN]bool{}, [promptsN]bool{}, [promptsN]bool{}
 	return true
 }
 
@@ -293,9 +293,9 @@ func (p *process) asks() bool { return slices.Contains(p.asking[:], true) }
 // hand: an Ask returns how its prompt was settled; the model's context has it.
 func (s *state) hand(p *process, i int) {
 	id := s.cfg.Asks[i].Prompt
-	p.asking[i], p.todo[i], p.told[i] = false, false, true
+	p.asking[i], p.todo[i], p.returned[i] = false, false, true
 	e, _ := s.st.Ended(session.EntityPrompt, id)
-	s.note("process %s: Ask of %s returns: %s", s.name(p), id, e.Outcome)
+	s.record("process %s: Ask of %s returns: %s", s.name(p), id, e.Outcome)
 	if !s.owns(p) || s.lease(p.inc).health != live {
 		s.fail("R6: process %s was handed the decision about prompt %s, and the session is not its own any more",
 			s.name(p), id)
@@ -325,8 +325,8 @@ func (s *state) handles(p *process) bool {
 	return s.runs(p) && p.turn != "" && t != nil && t.ID == p.turn && t.Epoch == s.st.Epoch
 }
 
-// say appends what a process says, behind the receipts that wait.
-func (s *state) say(p *process, facts ...events.Fact) {
+// add appends what a process says, behind the receipts that wait.
+func (s *state) add(p *process, facts ...events.Fact) {
 	s.append(events.WriterHarness, p.source(), p.epoch, append(s.receipts(p), facts...)...)
 }
 
@@ -363,11 +363,11 @@ func (s *state) ask(p *process, i int) bool {
 	q := s.st.Prompts[a.Prompt]
 	_, ended := s.st.Ended(session.EntityPrompt, a.Prompt)
 	switch {
-	case p.told[i]:
+	case p.returned[i]:
 		return false
 	case q != nil && q.Status == session.Awaiting && q.Epoch == s.st.Epoch:
 		p.asking[i], p.todo[i] = true, false
-		s.note("process %s asks %s again", s.name(p), a.Prompt)
+		s.record("process %s asks %s again", s.name(p), a.Prompt)
 		return true
 	case ended && p.todo[i]:
 		s.hand(p, i)
@@ -382,7 +382,7 @@ func (s *state) ask(p *process, i int) bool {
 		}
 		facts = append(facts, events.ToolStarted{Call: a.Call, Turn: p.turn, Name: "question"})
 	}
-	s.say(p, append(facts, a.requested(p.turn))...)
+	s.add(p, append(facts, a.requested(p.turn))...)
 	p.asking[i] = true
 	return true
 }
@@ -394,7 +394,7 @@ func (s *state) giveUp(p *process, i int) bool {
 	}
 	s.spent.gaveUp++
 	p.asking[i], p.todo[i] = false, true
-	s.note("process %s: the context of Ask %s ends", s.name(p), s.cfg.Asks[i].Prompt)
+	s.record("process %s: the context of Ask %s ends", s.name(p), s.cfg.Asks[i].Prompt)
 	return true
 }
 
@@ -405,11 +405,11 @@ func (s *state) closeCall(p *process) bool {
 		return false
 	}
 	for i, a := range s.cfg.Asks {
-		if a.Call == call && (s.awaits(i) || !p.told[i] && s.fates[i] != received) {
+		if a.Call == call && (s.awaits(i) || !p.returned[i] && s.fates[i] != received) {
 			return false
 		}
 	}
-	s.say(p, events.ToolCompleted{Call: call, Output: json.RawMessage(`"answered"`)})
+	s.add(p, events.ToolCompleted{Call: call, Output: json.RawMessage(`"answered"`)})
 	return true
 }
 
@@ -419,7 +419,7 @@ func (s *state) complete(p *process) bool {
 		len(s.st.Tools) > 0 {
 		return false
 	}
-	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
+	s.add(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
 	return true
 }
 
@@ -432,7 +432,7 @@ func (s *state) careless(p *process) bool {
 	}
 	s.spent.careless++
 	late := p.asking
-	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
+	s.add(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
 	p.late = late
 	return true
 }
@@ -454,8 +454,8 @@ func (s *state) decideItself(p *process, i int) bool {
 		return false
 	}
 	s.spent.policies++
-	p.asking[i], p.told[i] = false, true
-	s.say(p, events.PromptAnswered{Prompt: a.Prompt, Answers: answers("auto"), By: "policy"})
+	p.asking[i], p.returned[i] = false, true
+	s.add(p, events.PromptAnswered{Prompt: a.Prompt, Answers: answers("auto"), By: "policy"})
 	s.fates[i] = received
 	return true
 }
@@ -468,7 +468,7 @@ func (s *state) byItself(p *process) bool {
 	}
 	s.spent.itself++
 	p.turn = fmt.Sprint("own", s.spent.itself)
-	s.say(p, events.TurnStarted{Turn: p.turn, Cause: events.CauseMessage, Synthetic: true})
+	s.add(p, events.TurnStarted{Turn: p.turn, Cause: events.CauseMessage, Synthetic: true})
 	p.turn = s.st.Turn.ID
 	return true
 }
@@ -479,7 +479,7 @@ func (s *state) failTurn(p *process, kind string) bool {
 		return false
 	}
 	s.spent.failures++
-	s.say(p, events.TurnFailed{Turn: p.turn, Error: events.Failure{Kind: kind, Text: "no"}})
+	s.add(p, events.TurnFailed{Turn: p.turn, Error: events.Failure{Kind: kind, Text: "no"}})
 	return true
 }
 
@@ -498,9 +498,9 @@ func (s *state) work(p *process) bool {
 	}
 	switch {
 	case st.Pending.Stop != nil && p.mine:
-		s.say(p, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+		s.add(p, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
 	case p.mine && p.compact && st.Compaction != nil && st.Compaction.State == session.CompactionRunning:
-		s.say(p, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
+		s.add(p, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
 		p.compact = false
 	case st.Pending.Compaction != nil && s.idleTurn():
 		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
@@ -527,7 +527,7 @@ func (s *state) started(st *session.State) events.TurnStarted {
 
 func (s *state) takeWork(p *process, f events.Fact) {
 	if p.mine {
-		s.say(p, f)
+		s.add(p, f)
 		return
 	}
 	s.take(p, nothing, []events.Fact{f})

@@ -9,14 +9,14 @@ const settleStepsMax = 120
 // last state has what was found.
 func (s *state) settle() []*state {
 	free := *s.cfg
-	free.Most = Bounds{Starts: 255, Wishes: 255}
+	free.Most = Bounds{Starts: 255, Requests: 255}
 	at := s.next()
 	at.cfg = &free
 	at.notes = []string{"all trouble is over"}
 	way := []*state{at}
 	for range settleStepsMax {
 		n := at.next()
-		if !n.calm() {
+		if !n.settled() {
 			break
 		}
 		way, at = append(way, n), n
@@ -29,12 +29,12 @@ func (s *state) settle() []*state {
 	return append(way, end)
 }
 
-// calm makes the first step that there is to make: processes before services, services before time, time before people.
-func (s *state) calm() bool {
+// settled makes the first step that there is to make: processes before services, services before time, time before people.
+func (s *state) settled() bool {
 	for i := range s.procs {
 		p := &s.procs[i]
 		if s.thaw(p) || s.reclaim(p) || !s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) ||
-			s.news(p) && s.hear(p) || s.goesOn(p) {
+			s.news(p) && s.readNews(p) || s.continues(p) {
 			return true
 		}
 	}
@@ -54,11 +54,11 @@ func (s *state) calm() bool {
 	if s.due() || s.answer(0) || s.answer(1) {
 		return true
 	}
-	return (s.unheard(0) || s.unheard(1)) && (s.wish("now") || s.wish("resume"))
+	return (s.undelivered(0) || s.undelivered(1)) && (s.request("now") || s.request("resume"))
 }
 
-// unheard says whether a person has decided about a prompt, and no model has heard of that.
-func (s *state) unheard(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
+// undelivered says whether a person has decided about a prompt, and no model has heard of that.
+func (s *state) undelivered(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
 
 // othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in
 // an exclusive harness takes the other's place.)
@@ -71,8 +71,8 @@ func (s *state) othersUp(p *process) bool {
 	return false
 }
 
-// goesOn runs a process to its end without trouble.
-func (s *state) goesOn(p *process) bool {
+// continues runs a process to its end without trouble.
+func (s *state) continues(p *process) bool {
 	for i := range p.todo {
 		if p.todo[i] && s.ask(p, i) {
 			return true
@@ -98,7 +98,7 @@ func (s *state) checkRest(restless bool) {
 		s.fail("V2: the session is owned by incarnation %s, which is gone", s.st.Incarnation)
 	}
 	for i := range s.fates {
-		if s.unheard(i) {
+		if s.undelivered(i) {
 			s.fail("V15: a person decided about prompt %s and got 200; all is settled, no model has heard of it, and "+
 				"no later act overtook it", s.cfg.Asks[i].Prompt)
 		}

@@ -61,17 +61,17 @@ type process struct {
 	epoch   uint64 // of that ownership
 	compact bool   // it compacts
 
-	turn    string         // its handler runs this turn; "": none
-	asking  [promptsN]bool // an Ask waits
-	todo    [promptsN]bool // the handler has adopted it and is to ask again
-	told    [promptsN]bool // an Ask has returned the decision
-	receipt [promptsN]bool // the receipt is still to be stored
-	late    [promptsN]bool // an Ask still waits after its turn has completed
+	turn     string         // its handler runs this turn; "": none
+	asking   [promptsN]bool // an Ask waits
+	todo     [promptsN]bool // the handler has adopted it and is to ask again
+	returned [promptsN]bool // an Ask has returned the decision
+	receipt  [promptsN]bool // the receipt is still to be stored
+	late     [promptsN]bool // an Ask still waits after its turn has completed
 }
 
 // spent is how often something has happened that a bound is set for.
 type spent struct {
-	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself,
+	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, requests, rejects, itself,
 	careless, policies uint8
 }
 
@@ -131,7 +131,7 @@ func root(cfg *Config) *state {
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
 	p.turn = "t1"
 	s.notes = nil
-	s.note("process 0 owns the session and runs turn t1")
+	s.record("process 0 owns the session and runs turn t1")
 	return s
 }
 
@@ -147,8 +147,8 @@ func (s *state) fail(format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
-// note says what the step does, while a trace is written.
-func (s *state) note(format string, args ...any) {
+// record says what the step does, while a trace is written.
+func (s *state) record(format string, args ...any) {
 	if s.cfg.tracing {
 		s.notes = append(s.notes, fmt.Sprintf(format, args...))
 	}
@@ -210,10 +210,10 @@ func (s *state) appendAs(w events.Writer, source func(events.Fact) string, epoch
 	s.law = s.law.Clone()
 	s.found = append(s.found, s.law.Commit(before, &c, res.Feed)...)
 	if s.st.Ignored.Count != before.Ignored.Count || len(res.Parked) > 0 {
-		s.fail("V12: %s said %s, and a fact of that does not count: %v", w, tellFacts(facts), s.st.Ignored.Last)
+		s.fail("V12: %s said %s, and a fact of that does not count: %v", w, factsText(facts), s.st.Ignored.Last)
 	}
 	if s.cfg.tracing {
-		s.note("%s: %s", w, tellFacts(facts))
+		s.record("%s: %s", w, factsText(facts))
 	}
 	s.feed(before, res.Feed)
 }
