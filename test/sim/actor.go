@@ -32,7 +32,7 @@ type Request struct {
 	Decide func(s *session.State, a Ask) (session.Decision, error)
 }
 
-// Ask is what a person says with a wish.
+// Ask is what a person says with a request.
 type Ask struct {
 	By        string
 	Now       time.Time // the broker's
@@ -99,7 +99,7 @@ func (p *person) source(f events.Fact) string {
 	return events.ServiceSource(string(p.writer), "x")
 }
 
-// choose makes up a wish: one of the ledger's, or of those that other services grant.
+// choose makes up a request: one of the ledger's, or of those that other services grant.
 func (p *person) choose(st *session.State, asked bool) func(*session.State) (session.Decision, error) {
 	w := p.w
 	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil

@@ -122,8 +122,8 @@ func (w *world) anySession() (r events.Ref, asked bool) {
 	return w.log.sessions[w.rng.IntN(len(w.log.sessions))], false
 }
 
-// checkDelivered: when all has come to rest, each decision that a person got a receipt for has reached a model's context,
-// has been overtaken, or waits for what a person does next (V15).
+// checkDelivered: when all has come to rest, each decision that a person got a receipt for has reached a model's
+// context, has been overtaken, or waits for what a person does next (V15).
 func (w *world) checkDelivered(st *session.State, x *invariants.Log) {
 	for d := range w.receipts {
 		if d.ref == st.Ref() && w.delivered[d] {

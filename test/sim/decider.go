@@ -23,7 +23,7 @@ type Input struct {
 type Decision struct {
 	Facts   []events.Fact
 	CheckAt time.Time
-	Local   bool // the look needs no timer that outlives this process
+	Local   bool // the check needs no timer that outlives this process
 }
 
 // Decider is one more service's brain. It runs twice at the same time.

@@ -62,7 +62,8 @@ const settleIn = 2
 const compareIn = 16
 
 func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
-	c.Decide, c.Deciders, c.Requests, c.Bug, c.Clock, c.SettleIn = decide, deciders(), requests(), bug, time.Now, settleIn
+	c.Decide, c.Deciders, c.Requests, c.Bug, c.Clock, c.SettleIn = decide, deciders(), requests(), bug, time.Now,
+		settleIn
 	c.CompareIn = compareIn
 	if c.Most == (explorer.Bounds{}) {
 		c.Most = troubles()["everything"]

@@ -75,7 +75,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages,
 			sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
 		sum.Alarms, sum.Blackouts, sum.Doubts = sum.Alarms+r.Alarms, sum.Blackouts+r.Blackouts, sum.Doubts+r.Doubts
-		sum.Decisions, sum.Delivered, sum.Itself = sum.Decisions+r.Decisions, sum.Delivered+r.Delivered, sum.Itself+r.Itself
+		sum.Decisions, sum.Delivered, sum.Itself = sum.Decisions+r.Decisions, sum.Delivered+r.Delivered,
+			sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale

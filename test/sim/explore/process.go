@@ -263,8 +263,8 @@ func (s *state) awaits(i int) bool {
 	return q != nil && q.Status == session.Awaiting
 }
 
-// readNews: the process has read the log to its end, judges whether the session is still its own, and then tells those who
-// wait.
+// readNews: the process has read the log to its end, judges whether the session is still its own, and then tells those
+// who wait.
 func (s *state) readNews(p *process) bool {
 	if !s.news(p) && !p.asks() {
 		return false

@@ -29,7 +29,8 @@ func (s *state) settle() []*state {
 	return append(way, end)
 }
 
-// settled makes the first step that there is to make: processes before services, services before time, time before people.
+// settled makes the first step that there is to make: processes before services, services before time, time before
+// people.
 func (s *state) settled() bool {
 	for i := range s.procs {
 		p := &s.procs[i]
@@ -57,7 +58,7 @@ func (s *state) settled() bool {
 	return (s.undelivered(0) || s.undelivered(1)) && (s.request("now") || s.request("resume"))
 }
 
-// undelivered says whether a person has decided about a prompt, and no model has heard of that.
+// undelivered reports whether a person has decided about a prompt, and no model has the decision.
 func (s *state) undelivered(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
 
 // othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in
