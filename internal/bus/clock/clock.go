@@ -86,7 +86,7 @@ func (c *Clock) stale() bool {
 	return age > clockFreshMS*time.Millisecond || poor && age > clockPoorMS*time.Millisecond
 }
 
-// Now is [Clock.Clock] for callers that need only the present.
+// Now is [Clock.Read] for callers that need only the present.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	is, err := c.Read(ctx)
 	return is.Now, err
