@@ -91,6 +91,34 @@ func TestReadWithoutTheFirstOfABatch(t *testing.T) {
 	}
 }
 
+// TestALeaderThatCatchesUpBetweenTwoAnswers: the leader of three copies refuses an append, because it has not applied
+// the commit of the guard, and has applied it when it is asked about the last refusal. The refusals before prove
+// nothing, so the append is sent again.
+func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const behind, guard, rounds = 3, 5, 10
+	refused := 0
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET") && refused < rounds:
+			return bustest.Stored("hf.log.h.s.harness", behind, "", "[]", time.Now())
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.Stored("hf.log.h.s.harness", guard, "", "[]", time.Now())
+		case a.Is("STREAM.INFO"):
+			return bustest.Says(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
+		case refused < rounds:
+			refused++
+			return bustest.WrongLast
+		}
+		return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+	}).Open()
+	seq, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, guard,
+		bustest.Facts("mine"))
+	if err != nil || seq != 6 || refused != rounds {
+		t.Errorf("appended at %d after %d refusals: %v; want 6 after %d", seq, refused, err, rounds)
+	}
+}
+
 // TestReadWhileTheSessionIsPurged: a commit that is gone when its turn has come ends the read without an error.
 func TestReadWhileTheSessionIsPurged(t *testing.T) {
 	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Said {

@@ -190,7 +190,7 @@ func (c *Conn) Begin(ctx context.Context, w *Write) Pending {
 // same guard if it was not stored.
 func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 	pace, began := NewBackoff(), time.Now()
-	for refused := 0; ; {
+	for refused, short := 0, false; ; {
 		seq, err := c.Ack(ctx, s)
 		if err == nil {
 			return seq, nil
@@ -202,6 +202,10 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 			refused++
 		}
 		v, seq, err := c.lookAgain(ctx, w, errors.Is(err, ErrLostRace))
+		if short && v == Undecided {
+			refused = 0 // for lack of the guard's commit, which the leader has applied since
+		}
+		short = v == Starting
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
