@@ -2,6 +2,7 @@ package answer_test
 
 import (
 	"encoding/json"
+	"flag"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+var (
+	chains = flag.Int("chains", histories, "how many random histories")
+	from   = flag.Uint64("from", 0, "the first seed")
 )
 
 const (
@@ -31,7 +37,7 @@ const (
 func TestAnswersReachTheAgent(t *testing.T) {
 	var decided, resumed int
 	var all seen
-	for seed := range uint64(histories) {
+	for seed := *from; seed < *from+uint64(*chains); seed++ {
 		w := newWorld(seed)
 		for range stepsMax {
 			w.step()
@@ -57,7 +63,7 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		}
 	}
 	t.Logf("%d decisions, %d histories that ended in a crash, %+v", decided, resumed, all)
-	if decided < histories*4/5 || resumed < histories/100 || !all.enough(histories) {
+	if decided < *chains*4/5 || resumed < *chains/100 || !all.enough(*chains) {
 		t.Error("the histories do not have what this test is about")
 	}
 }
