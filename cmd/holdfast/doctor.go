@@ -239,6 +239,9 @@ func copies(n int) string {
 	return fmt.Sprintf("%d copies", n)
 }
 
+// askOperator is the advice for a check that needs more rights.
+const askOperator = "ask an operator to run `holdfast doctor`"
+
 // consumers checks that each service keeps up.
 func (p *patient) consumers(ctx context.Context) {
 	for i := range targets {
@@ -248,6 +251,9 @@ func (p *patient) consumers(ctx context.Context) {
 			start := "start `holdfast " + t.name + "`, or look into its log"
 			pending, active, err := p.bus.Consumers.Lag(ctx, src)
 			switch {
+			case errors.Is(err, bus.ErrForbidden): // a person, who must not learn the pin
+				p.add("consumers", levelNote, askOperator, "this user may not read the places of services")
+				return
 			case errors.Is(err, bus.ErrNotFound):
 				p.add(check, levelWrong, start, "never ran on this cell")
 			case err != nil:

@@ -65,7 +65,7 @@ func (p *patient) strangers(ctx context.Context) {
 	found, err := p.bus.Consumers.Strangers(ctx, ours)
 	switch {
 	case errors.Is(err, bus.ErrForbidden):
-		p.add("strangers", levelNote, "ask an operator to run `holdfast doctor`", "this user may not list consumers")
+		p.add("strangers", levelNote, askOperator, "this user may not list consumers")
 		return
 	case err != nil:
 		p.add("strangers", levelWrong, "try again", "%v", err)

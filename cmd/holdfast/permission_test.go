@@ -112,9 +112,7 @@ func TestSecuredCellWorks(t *testing.T) {
 		{"queue", "s 1"}} {
 		runAs(t, ann, exitDone, look...)
 	}
-	if said := runAs(t, ann, exitDone, "doctor"); strings.Contains(said, "secret") {
-		t.Errorf("the doctor shows a password:\n%s", said)
-	}
+	examinedByAPerson(t, ann)
 	later, err := h.Open(ctx, "s 2", harness.OpenOptions{Title: "later"})
 	if err != nil {
 		t.Fatal(err)
@@ -263,6 +261,18 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	}
 	if commits, err := rec.Log.Read(ctx, mine, 0); err != nil || len(commits) != 1 {
 		t.Errorf("%d commits of the session, %v", len(commits), err)
+	}
+}
+
+// examinedByAPerson checks what doctor shows to a person.
+func examinedByAPerson(t *testing.T, ann string) {
+	t.Helper()
+	said := runAs(t, ann, exitDone, "doctor")
+	if strings.Contains(said, "secret") {
+		t.Errorf("the doctor shows a password:\n%s", said)
+	}
+	if !strings.Contains(said, "this user may not read the places of services") {
+		t.Errorf("a person reads the places of services, with their pins:\n%s", said)
 	}
 }
 

@@ -86,6 +86,15 @@ func Durables(c events.Cell) []Durable {
 
 const api = "$JS.API."
 
+// acks returns the subjects of acknowledgements of a consumer's messages, in both forms of nats-server: with the names
+// of stream and consumer only, and with a domain and an account before them. A form has exactly so many tokens (the
+// second may grow), because an acknowledgement also pulls messages: a pattern that matched the other form would reach
+// the consumers of others. The numbers are deliveries, the place in the stream, that of the consumer, time, pending.
+func acks(stream, consumer string) []string {
+	at := stream + "." + consumer
+	return []string{"$JS.ACK." + at + ".*.*.*.*.*", "$JS.ACK.*.*." + at + ".*.*.*.*.>"}
+}
+
 // others returns the API subjects about the durables of other services. They are denied to users that may create
 // consumers of any name.
 func (n names) others(service string) []string {
@@ -168,7 +177,7 @@ func Service(c events.Cell, name string) Grant {
 			"RESET." + at, "UNPIN." + at} {
 			g.Publish = append(g.Publish, api+"CONSUMER."+verb)
 		}
-		g.Publish = append(g.Publish, "$JS.ACK."+at+".>", "$JS.ACK.*.*."+at+".>")
+		g.Publish = append(g.Publish, acks(d.Stream, d.Name)...)
 	}
 	g.Publish = append(g.Publish, reads(n.objects)...)
 	if name == string(events.WriterLedger) {
@@ -253,12 +262,9 @@ func Person(c events.Cell, name string) (Grant, error) {
 		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s))...)
 	}
 	g.Publish = append(g.Publish, n.stores(who)...)
-	for _, d := range Durables(c) {
-		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
-	}
-	g.Publish = append(g.Publish, "$JS.ACK."+n.FeedStream()+".*.>", "$JS.ACK.*.*."+n.FeedStream()+".*.>")
+	g.Publish = append(g.Publish, acks(n.FeedStream(), "*")...)
 	// NATS clients watch a bucket with a push consumer, and have to answer its flow control.
-	g.Publish = append(g.Publish, "$JS.FC."+n.state+".>", "$JS.FC."+n.leases+".>")
+	g.Publish = append(g.Publish, "$JS.FC."+n.state+".*.*", "$JS.FC."+n.leases+".*.*")
 	g.Listen = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
 	g.Subscribe = slices.Clone(g.Listen)
 	return g, nil
@@ -273,6 +279,9 @@ func Operator(c events.Cell, name string) (Grant, error) {
 	// the streams whose consumers it may list
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} {
 		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s)
+	}
+	for _, d := range Durables(c) { // to see whether they keep up; it includes the pin of the active process
+		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
 	return g, err
 }

@@ -27,6 +27,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("what others hear", w.eavesdrop)
 	w.unharmed("facts that are not the user's to say", w.kinds)
 	w.unharmed("the broker's API", w.brokersAPI)
+	w.unharmed("acknowledgements", w.acknowledgements)
 	w.unharmed("bounds", w.bounds)
 	w.unharmed("floods", w.floods)
 	w.unharmed("addresses of nodes", w.addresses)
@@ -298,6 +299,34 @@ func (w *world) brokersAPI(t *testing.T) {
 		}
 		a.done(t)
 		w.refused(t, a, before, len(subjects))
+	}
+}
+
+// acknowledgements: no user speaks to the consumer of a service. An acknowledgement can pull messages (+NXT), and take
+// others from its service (+ACK, +TERM). A person acknowledges messages of the feed: a subject of that grant's pattern
+// must not be one of another consumer.
+func (w *world) acknowledgements(t *testing.T) {
+	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+		before, want := a.denied.Load(), 0
+		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction",
+			"KV_hf_state.reconciler", "HF_TIMERS.retry-due", "HF_TIMERS.compaction-due", "HF_TIMERS.reconciler-due"} {
+			for _, at := range []string{d + ".HF_FEED.1.1.1.1", d + ".1.1.1.1.1", "_.HF_FEED." + d + ".1.1.1.1.1",
+				"HF_FEED.x." + d + ".1.1.1.1.1", "_.x." + d + ".HF_FEED.1.1.1.1"} {
+				for _, body := range []string{`+NXT {"batch":100,"expires":3600000000000,"group":"active"}`, "+ACK",
+					"+TERM"} {
+					a.send(t, "$JS.ACK."+at, a.NewInbox(), body)
+					want++
+				}
+			}
+		}
+		a.done(t)
+		w.refused(t, a, before, want)
+	}
+	for _, a := range []*account{w.harness(), w.ann()} { // the pin, with which the ledger's messages can be pulled
+		before := a.denied.Load()
+		a.send(t, "$JS.API.CONSUMER.INFO.HF_LOG.ledger", a.NewInbox(), "")
+		a.done(t)
+		w.refused(t, a, before, 1)
 	}
 }
 
