@@ -256,6 +256,9 @@ func (s *State) crashIsHeld() bool {
 // wants the question gone, and nothing else. The next turn names it.
 func (s Status) callsForTurn() bool { return s == Answered || s == Rejected }
 
+// byPerson reports whether a person made the decision.
+func (s Status) byPerson() bool { return s.callsForTurn() || s == Dismissed }
+
 // chain returns what the next attempt of a turn inherits: that of the open turn, or of the last one.
 func (s *State) chain(turn string) []Carried {
 	switch {

@@ -84,7 +84,8 @@ func (f *fold) unhold(call string) {
 	f.WaitsFor = slices.DeleteFunc(f.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
 }
 
-// toolEnds closes a call that a fact says has ended: its awaiting prompt is withdrawn, its settled one delivered.
+// toolEnds closes a call that a fact says has ended: its awaiting prompt is withdrawn, its settled one delivered. If a
+// service ends the call, a decision of a person stays owed unless the open turn carries it on.
 func (f *fold) toolEnds(call, outcome, reason string) string {
 	c := f.Tools[call]
 	switch {
@@ -99,6 +100,10 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 		if p := f.Prompts[id]; p.Call == call {
 			settled := p.Status != Awaiting
 			f.withdraw(id, events.ReasonCallEnded)
+			if p.Status.byPerson() && f.c.Writer != events.WriterHarness && !f.carriedOn(id) {
+				p.Delivery = events.DeliverToolResult // it is in the log as a result, and does not become a message
+				continue
+			}
 			f.deliver(id, f.c.At)
 			if f.c.Writer == events.WriterHarness {
 				f.notCarried(id) // the harness has ended the call with it
@@ -117,6 +122,13 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 		}
 	}
 	return ""
+}
+
+// carriedOn reports whether the next attempt of the open turn names a decision: the turn carries it, and has no owner
+// that may complete it without the decision.
+func (f *fold) carriedOn(prompt string) bool {
+	_, carried := f.Carries(prompt)
+	return carried && !f.Runs(f.Turn.ID)
 }
 
 // endCallContained closes a call because what it belonged to has ended. It delivers nothing; its prompts are the

@@ -287,10 +287,14 @@ func (w *world) shown(f events.Fact) {
 func (w *world) callEnds(call string, of about) {
 	for id, c := range w.callOf {
 		if c == call && w.owed[id] != 0 {
-			w.reached[id] = true
 			if of.by != events.WriterHarness {
-				w.output[id] = w.owed[id] // the next turn reads it
+				_, carried := w.st.Carries(id)
+				if !carried || w.st.Runs(w.st.Turn.ID) {
+					continue // no agent has read that output
+				}
+				w.output[id] = w.owed[id] // the next attempt of the open turn reads it
 			}
+			w.reached[id] = true
 			delete(w.owed, id)
 		}
 	}

@@ -118,10 +118,11 @@ func (x *Log) received(f events.PromptDelivered) {
 	delete(x.debts, f.Prompt)
 }
 
-// callEnds: a call that a fact ends, by its process or with the decision as its output, delivers what it waited for.
+// callEnds: a process that ends its call has the decision. A service that ends a call with the decision as its output
+// delivers nothing: the next turn names the decision.
 func (x *Log) callEnds(call string, derived bool) {
 	for id, d := range x.debts {
-		if d.call == call && !derived {
+		if d.call == call && !derived && x.c.Writer == events.WriterHarness {
 			delete(x.debts, id)
 		}
 	}
@@ -141,6 +142,7 @@ func (x *Log) takenBack(message string) {
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
 		delete(x.asked, f.Turn) // it is adopted: the turn requested in its place is not needed
+		x.adopts(t)
 		return
 	}
 	names := x.brings(f)
@@ -172,6 +174,16 @@ func (x *Log) attempt(f events.TurnStarted) {
 		default:
 			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at,
 				f.Turn, f.Cause)
+		}
+	}
+}
+
+// adopts: a process that adopts a turn is handed the decisions that the turn carries, but for those that it has to ask
+// for again.
+func (x *Log) adopts(t *session.Turn) {
+	for _, c := range t.Prompts {
+		if x.before.Prompts[c.Prompt] == nil {
+			x.named[t.ID] = append(slices.Clone(x.named[t.ID]), c.Prompt)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-The end of a call closes its awaiting prompt as call-ended; a tool fact of any writer that ends the call delivers the
-settled prompt (§2.1).
+The end of a call closes its awaiting prompt as call-ended. If the harness ends the call, the settled prompt is
+delivered. If a service ends a call under the turn of a living owner, the decision of a person stays owed (§2.1).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
@@ -31,8 +31,8 @@ settled prompt (§2.1).
 6 tool.failed c2
 7 tool.interrupted c3
 -- endings --
-4 prompt p2 answered delivered @6s
-4 prompt p3 dismissed delivered @7s
+4 prompt p2 answered
+4 prompt p3 dismissed
 5 tool c1 completed
 5 prompt p1 withdrawn (call-ended)
 6 tool c2 failed (y)
@@ -42,6 +42,6 @@ settled prompt (§2.1).
 -- ignored --
 8: 1, the last tool.failed by harness: closed-id
 -- state prompts tools phase --
-prompts: (nothing)
+prompts: {"p2":{"kind":"question","call":"c2","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p3":{"kind":"question","call":"c3","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"dismissed","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
 tools: (nothing)
 phase: "running"

@@ -18,4 +18,4 @@ alive
 -- decide @10s --
 7 tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
 -- state --
-running owned-by=18 turn=t1,message call=c1 prompt=p1,answered
+running owned-by=18 turn=t1,message call=c1 prompt=p1,answered prompt=p2,answered

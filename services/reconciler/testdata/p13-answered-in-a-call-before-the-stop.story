@@ -16,4 +16,4 @@ dead
 8 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 8 tool.completed {"call":"c1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
 -- state --
-idle last=t1,failed,authentication retry=,attempt=0,same=1,resumes=0
+idle last=t1,failed,authentication prompt=p1,answered retry=,attempt=0,same=1,resumes=0
