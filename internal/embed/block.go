@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,10 +59,15 @@ type Damage struct {
 	Path   string `json:"path"`
 	Offset int    `json:"offset"` // bytes from the start of the block
 	Bytes  int    `json:"bytes"`
+	// Reason why nothing of the file was read; empty for a part that is not readable.
+	Reason string `json:"reason,omitempty"`
 }
 
 // String returns the place of the damage.
 func (d Damage) String() string {
+	if d.Reason != "" {
+		return d.Path + ": " + d.Reason
+	}
 	return fmt.Sprintf("%s: %d bytes from %d on", d.Path, d.Bytes, d.Offset)
 }
 
@@ -77,7 +83,11 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	var damages []Damage
 	all, gone := map[uint64]Record{}, map[uint64]bool{}
 	for _, p := range paths {
-		body, err := os.ReadFile(p)
+		body, err := readRegular(p)
+		if errors.Is(err, errNotRegular) {
+			damages = append(damages, Damage{Path: p, Reason: err.Error()})
+			continue
+		}
 		if err != nil {
 			return damages, fmt.Errorf("embed: read block: %w", err)
 		}
@@ -102,6 +112,27 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 		}
 	}
 	return damages, nil
+}
+
+// errNotRegular means that a path names no regular file: a read of a FIFO blocks, a read of a device may never end.
+var errNotRegular = errors.New("not a regular file")
+
+// readRegular reads a regular file up to the size that it has at the start. Other files fail with [errNotRegular], also
+// those that a symbolic link leads to.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(f, info.Size()))
+	return body, errors.Join(err, f.Close())
 }
 
 // blocks returns the files of a stream's messages: the kept copies, then the files in use.
@@ -147,7 +178,7 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, 
 			continue
 		}
 		if bad >= 0 {
-			damages, bad = append(damages, Damage{path, bad, at - bad}), -1
+			damages, bad = append(damages, Damage{Path: path, Offset: bad, Bytes: at - bad}), -1
 		}
 		if flags == 0 {
 			last = max(last, r.Seq)
@@ -158,7 +189,7 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, 
 		at += n
 	}
 	if bad >= 0 {
-		damages = append(damages, Damage{path, bad, len(body) - bad})
+		damages = append(damages, Damage{Path: path, Offset: bad, Bytes: len(body) - bad})
 	}
 	return damages
 }
@@ -303,7 +334,7 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 			}
 			continue
 		}
-		damages = append(damages, Damage{p, 0, len(body)})
+		damages = append(damages, Damage{Path: p, Bytes: len(body)})
 		if err := os.MkdirAll(kept, dirMode); err != nil {
 			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -264,5 +265,34 @@ func TestADamagedBlockThatCannotBeKeptIsNotCut(t *testing.T) {
 	}
 	if left, err := os.ReadFile(block(dir)); err != nil || !bytes.Equal(left, damaged) {
 		t.Errorf("the block was changed: %v", err)
+	}
+}
+
+// TestBlocksThatAreNoRegularFiles: a FIFO and symbolic links in place of blocks are reported and not read; the messages
+// of all other blocks are read.
+func TestBlocksThatAreNoRegularFiles(t *testing.T) {
+	dir := stored(t, 5)
+	msgs := filepath.Dir(block(dir))
+	if err := errors.Join(
+		syscall.Mkfifo(filepath.Join(msgs, "0.blk"), 0o600),
+		os.Symlink("/dev/null", filepath.Join(msgs, "2.blk")),
+		os.Symlink(block(dir), filepath.Join(msgs, "3.blk")),
+		os.Mkdir(filepath.Join(msgs, "4.blk"), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	found, damages := read(t, dir)
+	if !slices.Equal(found, []string{"1", "3", "4", "5"}) {
+		t.Errorf("read %v, want all messages", found)
+	}
+	var reported []string
+	for _, d := range damages {
+		if d.String() != d.Path+": not a regular file" {
+			t.Errorf("reported as %q", d)
+		}
+		reported = append(reported, filepath.Base(d.Path))
+	}
+	if !slices.Equal(reported, []string{"0.blk", "2.blk", "3.blk", "4.blk"}) {
+		t.Errorf("reported %v", reported)
 	}
 }
