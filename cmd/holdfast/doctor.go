@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/layout"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
@@ -258,6 +259,7 @@ func (p *patient) consumers(ctx context.Context) {
 				p.add(check, levelWrong, start, "never ran on this cell")
 			case err != nil:
 				p.add(check, levelWrong, start, "%v", err)
+			case p.beyond(ctx, check, src):
 			case pending > p.app.lagMax:
 				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
 			case active == "" && pending > 0: // an idle consumer has no active member
@@ -267,6 +269,18 @@ func (p *patient) consumers(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// beyond reports a consumer that is beyond the end of its stream: nothing is delivered to its service.
+func (p *patient) beyond(ctx context.Context, check string, src consumer.Source) bool {
+	at, err := p.bus.Consumers.Place(ctx, src)
+	if err != nil || !at.Beyond() {
+		return false
+	}
+	p.add(check, levelWrong, "start its service, which moves it back within seconds, and run doctor again; if it "+
+		"comes back, remove the strangers below",
+		"it is at %d, beyond the end of its stream, %d: nothing is delivered", at.Delivered, at.End)
+	return true
 }
 
 // leases returns the leases of living processes, by key.

@@ -146,13 +146,19 @@ func (c *upCell) doctor(args ...string) map[string]finding {
 // request sends a request with a plain connection and waits for the reply.
 func (c *upCell) request(subject string) {
 	c.t.Helper()
+	c.requestWith(subject, "")
+}
+
+// requestWith is request with a body.
+func (c *upCell) requestWith(subject, body string) {
+	c.t.Helper()
 	conn, err := new(net.Dialer).DialContext(c.t.Context(), "tcp", strings.TrimPrefix(c.note.NATS, "nats://"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPUB %s answers 0\r\n\r\n",
-		subject); err != nil {
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPUB %s answers %d\r\n%s\r\n",
+		subject, len(body), body); err != nil {
 		c.t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -240,6 +246,22 @@ func TestDoctorNamesStrangers(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestDoctorOnAMovedConsumer: a request has moved the ledger's consumer beyond the end of the log. Doctor reports it,
+// and the ledger moves it back.
+func TestDoctorOnAMovedConsumer(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	c.asks(events.Ref{Harness: "h1", Session: "s1"})
+	c.folded(events.Ref{Harness: "h1", Session: "s1"})
+	expect(t, c.doctor(), "consumer ledger", levelOK, "0 messages wait")
+	natstest.Until(t, "doctor to report the consumer", func() bool {
+		c.requestWith("$JS.API.CONSUMER.RESET.HF_LOG.ledger", `{"seq":1000000}`)
+		return strings.Contains(fmt.Sprint(c.doctor()["consumer ledger"]), "it is at 999999, beyond the end")
+	})
+	natstest.Until(t, "the ledger to move it back", func() bool {
+		return c.doctor()["consumer ledger"].Level == levelOK
+	})
 }
 
 // TestDoctorOnWhatWasRecoveredAsDesigned: an answer came after the harness had ended. The turn stays open until the

@@ -22,6 +22,7 @@ func TestAttacks(t *testing.T) {
 	w := start(t)
 	w.unharmed("reply subjects", w.replies)
 	w.unharmed("deliveries by the broker", w.deliveries)
+	w.unharmed("resets by the broker", w.resets)
 	w.unharmed("in another's name", w.inAnothersName)
 	w.unharmed("roll-ups", w.rollUps)
 	w.unharmed("what others hear", w.eavesdrop)
@@ -125,6 +126,45 @@ func (w *world) deliveries(t *testing.T) {
 		}
 	}
 }
+
+// resets: the broker delivers messages of a harness to the literal subjects of the consumers of services. A push
+// consumer is active only if a subscription has exactly its delivery subject, so these are the ones that arrive. The
+// services move their consumers back: a commit of another harness is folded, and each consumer is within its stream.
+func (w *world) resets(t *testing.T) {
+	h := w.harness()
+	for i, body := range []string{`{"seq":1000000}`, `{"seq":1}`, `{"group":"active"}`,
+		`{"batch":1,"expires":1000000000,"group":"active"}`} {
+		subject := fmt.Sprintf("hf.log.my-agent.resets%d.harness", i)
+		if _, err := h.Request(subject, []byte(body), patience); err != nil {
+			t.Fatal(err)
+		}
+		for j, d := range durables {
+			for k, verb := range []string{"RESET", "UNPIN", "MSG.NEXT"} {
+				name := fmt.Sprintf("resets-%d-%d-%d", i, j, k)
+				config := map[string]any{"name": name, "filter_subject": subject, "ack_policy": "none",
+					"deliver_subject": "$JS.API.CONSUMER." + verb + "." + d, "inactive_threshold": int64(time.Minute)}
+				var made struct{ Name string }
+				if err := h.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+subject,
+					map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r := events.Ref{Harness: attacker, Session: fmt.Sprint("after-resets", i)}
+		if _, err := h.Request("hf.log."+r.Harness+"."+r.Session+".harness", []byte(fact(&events.Table()[0], r)),
+			patience); err != nil {
+			t.Fatal(err)
+		}
+		natstest.Until(t, r.String()+" to have a document", func() bool {
+			_, err := w.victim.KV.Load(t.Context(), kv.State, events.SessionKey(r))
+			return err == nil
+		})
+	}
+}
+
+// durables are the consumers of services.
+var durables = []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction", "KV_hf_state.reconciler",
+	"HF_TIMERS.retry-due", "HF_TIMERS.compaction-due", "HF_TIMERS.reconciler-due"}
 
 // inAnothersName: the subject names the asker, and no user may publish to the subject of another asker.
 func (w *world) inAnothersName(t *testing.T) {
@@ -308,8 +348,7 @@ func (w *world) brokersAPI(t *testing.T) {
 func (w *world) acknowledgements(t *testing.T) {
 	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
 		before, want := a.denied.Load(), 0
-		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction",
-			"KV_hf_state.reconciler", "HF_TIMERS.retry-due", "HF_TIMERS.compaction-due", "HF_TIMERS.reconciler-due"} {
+		for _, d := range durables {
 			for _, at := range []string{d + ".HF_FEED.1.1.1.1", d + ".1.1.1.1.1", "_.HF_FEED." + d + ".1.1.1.1.1",
 				"HF_FEED.x." + d + ".1.1.1.1.1", "_.x." + d + ".HF_FEED.1.1.1.1"} {
 				for _, body := range []string{`+NXT {"batch":100,"expires":3600000000000,"group":"active"}`, "+ACK",

@@ -94,6 +94,11 @@ func (cs *Consumers) Consume(ctx context.Context, s Source, h Handler) error {
 	if err != nil {
 		return err
 	}
+	watched, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer end()
+	watching.Go(func() { c.watchPlace(watched) })
 	for pace := core.NewBackoff(); ; {
 		began := time.Now()
 		err := c.turn(ctx)
@@ -162,12 +167,14 @@ type consumption struct {
 	idle         time.Duration
 	exists       bool   // the durable was made by this call
 	acked        string // subject of the last acknowledgement
+	done         uint64 // the last message that this process did since it became active; 0: none
 	// the pin comes from the broker's info, so its owner is unknown: this process may have been paused
 	asked bool
 
 	mu        sync.Mutex
 	flow      *pull.Flow      // nil between deliveries
 	held      []pull.Delivery // delivered to the handler, or left at the last interruption, and not done
+	beyond    *Place          // found by watchPlace; nil after the reset that follows
 	confirmed time.Time       // when the broker last confirmed the pin
 }
 
@@ -267,6 +274,7 @@ func (c *consumption) active(ctx context.Context, pin string) error {
 // stretches runs phases of ordered delivery, each from the ack floor.
 func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 	pace, taken := core.NewBackoff(), false
+	c.done = 0 // another process may have been active since
 	for {
 		before, err := c.reset(life, pin)
 		if err != nil {
@@ -320,6 +328,11 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 			return worked, err
 		}
 		c.working(f, ds)
+		if !worked {
+			if err := c.moved(life, ds[0].Seq); err != nil {
+				return worked, err
+			}
+		}
 		if err := c.sure(life, pin); err != nil {
 			return worked, err
 		}
@@ -332,7 +345,7 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 			if err := c.conn.NC.Publish(d.Msg.Reply, []byte(bodyAck)); err != nil {
 				return worked, fmt.Errorf("%w: acknowledge: %w", pull.ErrInterrupted, err)
 			}
-			c.acked = d.Msg.Reply
+			c.acked, c.done = d.Msg.Reply, d.Seq
 		}
 		c.working(f, ds[done:])
 		worked = worked || done > 0

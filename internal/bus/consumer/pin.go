@@ -37,8 +37,9 @@ const (
 	bodyNotDone     = "-NAK"
 )
 
-// reset puts the consumer back to its ack floor: unacknowledged deliveries come again, in order, before newer ones. It
-// fails with errPinLost if another process has the pin. before is the last message that was delivered until now.
+// reset puts the consumer back to its ack floor, or behind what this process has done since it became active: a foreign
+// request may have moved the floor. Unacknowledged deliveries come again, in order, before newer ones.
+// It fails with errPinLost if another process has the pin. before is the last message that was delivered until now.
 func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
@@ -51,8 +52,9 @@ func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err
 		return 0, pull.ErrPinLost
 	}
 	c.confirm(time.Now())
-	return info.Delivered.Stream,
-		c.conn.Call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(core.Nothing))
+	to, before := c.resetTo(info.Delivered.Stream)
+	return before,
+		c.conn.Call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, to, new(core.Nothing))
 }
 
 // settled waits until the broker has processed the sent acknowledgements: it processes them in order, and replies to

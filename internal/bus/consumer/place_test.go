@@ -1,0 +1,62 @@
+package consumer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// resetBy sends the request that the broker would deliver for a user whose push consumer names its subject.
+func resetBy(t *testing.T, nc *nats.Conn, body string) {
+	t.Helper()
+	m, err := nc.Request("$JS.API.CONSUMER.RESET.HF_LOG."+bustest.LedgerSource.Durable, []byte(body), bustest.Patience)
+	if err != nil || strings.Contains(string(m.Data), `"error"`) {
+		t.Fatalf("%v %s", err, m.Data)
+	}
+}
+
+// A consumer that a foreign request has reset is moved back by its active process. Nothing is skipped.
+func TestAMovedConsumerComesBack(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	l := bustest.NewLedgers(t)
+	stop := l.Run(b, "a", bustest.LedgerSource, nil)
+	defer stop()
+	bustest.Publish(t, js, 3, bustest.Subjects...)
+	l.All(3)
+	for i, body := range []string{`{"seq":1000000}`, `{"seq":1}`, `{"seq":1000000}`, `{"seq":9}`} {
+		resetBy(t, nc, body)
+		bustest.Publish(t, js, 3, bustest.Subjects...)
+		l.All(6 + 3*i)
+	}
+	if p, err := b.Consumers.Place(t.Context(), bustest.LedgerSource); err != nil || p.Beyond() || p.End != 15 {
+		t.Errorf("%+v %v, want a place within 15", p, err)
+	}
+}
+
+// Without an active process any process moves it back, so that one becomes active.
+func TestAMovedConsumerWithoutAProcess(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	l := bustest.NewLedgers(t)
+	stop := l.Run(b, "a", bustest.LedgerSource, nil)
+	bustest.Publish(t, js, 3, bustest.Subjects...)
+	l.All(3)
+	stop()
+	resetBy(t, nc, `{"seq":1000000}`)
+	bustest.Publish(t, js, 1, bustest.Subjects...)
+	if p, err := b.Consumers.Place(t.Context(), bustest.LedgerSource); err != nil || !p.Beyond() ||
+		p != (consumer.Place{Delivered: 999_999, End: 4}) {
+		t.Errorf("%+v %v, want 999,999 beyond 4", p, err)
+	}
+	stop = l.Run(b, "b", bustest.LedgerSource, nil)
+	defer stop()
+	l.All(4)
+}
