@@ -177,7 +177,7 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 				err = c.Err // why it names no session
 			}
 			strays = append(strays, park.Parked{Why: session.ParkMalformed,
-				Ref:    events.Ref{Harness: "unknown", Session: "unknown"},
+				Ref:    strayOf(c.Ref.Harness),
 				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
 			continue
 		}
@@ -190,6 +190,15 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 		t.msgs, t.commits = append(t.msgs, m), append(t.commits, c)
 	}
 	return ts, strays
+}
+
+// strayOf returns where a message without a session is parked: with its harness, if its subject names one.
+func strayOf(harness string) events.Ref {
+	const unknown = "unknown"
+	if r := (events.Ref{Harness: harness, Session: unknown}); r.Validate() == nil {
+		return r
+	}
+	return events.Ref{Harness: unknown, Session: unknown}
 }
 
 // load finds each session's state: in the cache, in its document, or new.

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -107,5 +109,20 @@ func TestParkingHoldsUpNobody(t *testing.T) {
 	if st := w.load(events.SessionKey(ref)); !strings.Contains(string(st), `"parked":1`) ||
 		f.count.parkFailed.Load() != 1 {
 		t.Errorf("document %s, %d not parked", st, f.count.parkFailed.Load())
+	}
+}
+
+// A message whose subject names no session is parked with its harness, if that can be read.
+func TestAStrayNamesItsHarness(t *testing.T) {
+	f := newFolder(natstest.Bus(t, natstest.Start(t)), Default(), zerolog.Nop())
+	for subject, want := range map[string]string{
+		"hf.log.my-agent.=ZZ.harness": "my-agent/unknown",
+		"hf.log.=ZZ.s.harness":        "unknown/unknown",
+		"hf.log.=FF.=ZZ.harness":      "unknown/unknown",
+	} {
+		ts, strays := f.group([]bus.Message{{Subject: subject, Body: []byte("[]"), Seq: 1}})
+		if len(ts) != 0 || len(strays) != 1 || strays[0].Ref.String() != want {
+			t.Errorf("%s: %d sessions, %+v, want %s", subject, len(ts), strays, want)
+		}
 	}
 }
