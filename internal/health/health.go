@@ -25,7 +25,11 @@ import (
 const (
 	checkTimeoutMS  = 2_000
 	headerTimeoutMS = 5_000
-	stopTimeoutMS   = 1_000 // for open requests when the process ends
+	readTimeoutMS   = 5_000    // for a whole request
+	writeTimeoutMS  = 10_000   // from the header of a request to the end of its response: no handler streams
+	idleTimeoutMS   = 5_000    // of a connection between two requests
+	headerBytesMax  = 64 << 10 // of a request
+	stopTimeoutMS   = 1_000    // for open requests when the process ends
 )
 
 // ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
@@ -146,7 +150,14 @@ func (s *Server) local(next http.Handler) http.Handler {
 
 // Run serves until ctx ends, then waits for open requests for at most [stopTimeoutMS].
 func (s *Server) Run(ctx context.Context) error {
-	srv := &http.Server{Handler: s.local(s.mux), ReadHeaderTimeout: headerTimeoutMS * time.Millisecond}
+	srv := &http.Server{
+		Handler:           s.local(s.mux),
+		ReadHeaderTimeout: headerTimeoutMS * time.Millisecond,
+		ReadTimeout:       readTimeoutMS * time.Millisecond,
+		WriteTimeout:      writeTimeoutMS * time.Millisecond,
+		IdleTimeout:       idleTimeoutMS * time.Millisecond,
+		MaxHeaderBytes:    headerBytesMax,
+	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)
