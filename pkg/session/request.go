@@ -169,8 +169,8 @@ func (s *State) Continues(p *Prompt, status Status) bool {
 
 // continuation requests one turn that continues the session, unless something still blocks or holds it.
 func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
-	if s.Runs(p.Turn) {
-		return nil // its owner continues by itself
+	if s.Runs(p.Turn) || s.Displaces(p.Turn) {
+		return nil // its owner continues by itself, or the turn that goes first names the decision
 	}
 	for id, q := range s.Prompts {
 		if id != prompt && q.Status == Awaiting && q.Blocking {
@@ -183,6 +183,19 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 		}
 	}
 	return []events.Fact{s.Continue(prompt, p.Turn, message)}
+}
+
+// Displaces reports whether a turn that is requested for a decision about a prompt of this turn would take the place of
+// another turn, so that its message is dropped: of the open one, of one that is requested, of what follows a
+// compaction, or of a retry. These name the decision, or [State.Owed] requests a turn for it later.
+func (s *State) Displaces(ofTurn string) bool {
+	if s.Turn != nil {
+		return s.Turn.ID != ofTurn
+	}
+	if p := s.Pending.Turn; p != nil && (p.Cause != events.CauseAnswer || p.OfTurn != "" && p.OfTurn != ofTurn) {
+		return true
+	}
+	return s.CompactionFirst() || s.RetryFirst() && s.LastTurn.ID != ofTurn
 }
 
 // Runs reports whether this turn is open and the session's owner runs it: no other turn may take its place.

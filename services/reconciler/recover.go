@@ -187,8 +187,8 @@ func (d *draft) continueOnce(turn string) bool {
 	var best *events.TurnRequested
 	for i := range d.goOn {
 		f := &d.goOn[i]
-		if turn != "" && f.OfTurn != turn {
-			continue
+		if turn != "" && f.OfTurn != turn || f.Cause == events.CauseAnswer && d.Displaces(f.OfTurn) {
+			continue // the decision stays owed
 		}
 		if best == nil || rank(f.Cause) > rank(best.Cause) {
 			best = f

@@ -120,6 +120,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 	whole.Fold(c)
 	for i := range c.Events {
 		w.before(c.Events[i].Fact)
+		w.displaces(c.Events[i].Fact, by)
 		one := *c
 		one.Events = c.Events[i : i+1]
 		after := w.st.Clone()
@@ -170,6 +171,23 @@ func (w *world) before(f events.Fact) {
 			delete(w.owed, p)
 			delete(w.output, p)
 		}
+	}
+}
+
+// displaces checks that a service requests no turn for a decision in place of another turn's retry, or of what follows
+// a compaction.
+func (w *world) displaces(f events.Fact, by events.Writer) {
+	r, ok := f.(events.TurnRequested)
+	if !ok || r.Cause != events.CauseAnswer || w.st.Turn != nil || by == events.WriterCompaction {
+		return
+	}
+	p, l := w.st.Pending.Turn, w.st.LastTurn
+	if p != nil && p.OfTurn != r.OfTurn && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume ||
+		p.Cause == events.CauseFollowUp) {
+		w.fail("V15: turn %s for a decision takes the place of turn %s (%s)", r.Turn, p.ID, p.Cause)
+	}
+	if w.st.RetryFirst() && w.st.RetryPlanned() && l.ID != r.OfTurn {
+		w.fail("V15: turn %s for a decision takes the place of the retry of turn %s", r.Turn, l.ID)
 	}
 }
 

@@ -257,6 +257,22 @@ func (x *Log) takes(f events.TurnRequested) {
 		f.Cause == events.CauseRetry) {
 		x.fail("V15: turn %s (%s) is to go on with turn %s, which its owner runs", f.Turn, f.Cause, f.OfTurn)
 	}
+	if f.Cause == events.CauseAnswer && (x.c.Writer == events.WriterLedger || x.c.Writer == events.WriterReconciler) {
+		x.displaces(f)
+	}
+}
+
+// displaces: a turn for a decision about a prompt of another turn does not take the place of a retry or of what follows
+// a compaction, whose message it would drop.
+func (x *Log) displaces(f events.TurnRequested) {
+	s := x.before
+	if p := s.Pending.Turn; p != nil && p.OfTurn != f.OfTurn && s.Turn == nil &&
+		(p.Cause == events.CauseRetry || p.Cause == events.CauseResume || p.Cause == events.CauseFollowUp) {
+		x.fail("V15: turn %s for a decision takes the place of turn %s (%s)", f.Turn, p.ID, p.Cause)
+	}
+	if s.Turn == nil && s.RetryFirst() && s.RetryPlanned() && s.Retry.Turn != f.OfTurn {
+		x.fail("V15: turn %s for a decision takes the place of the retry of turn %s", f.Turn, s.Retry.Turn)
+	}
 }
 
 // Clone is a copy that goes its own way.

@@ -14,10 +14,9 @@ retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":"@6s","error":{"kin
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
 6 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
-6 turn.requested {"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state phase pending prompts --
-phase: "queued"
-pending: {"turn":{"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6,"asked":3}],"at":"@6s","seq":6}}
+phase: "retrying"
+pending: (nothing)
 prompts: {"p1":{"kind":"question","since":"@3s","updated_at":"@6s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
 -- facts --
 7 session.claimed {"incarnation":"18"}

@@ -24,18 +24,20 @@ delivered_at: (nothing)
 (none)
 -- state prompts --
 prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
--- request @9s --
+-- facts --
+9 turn.completed {"turn":"t2"}
+-- request @10s --
 settle {"prompt":"p1"}
 -- result --
-9 turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+10 turn.requested {"turn":"turn-elyewxxddhammezloqgr","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- work turn --
-turn: {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":4,"status":"answered","by":"ada"}]}
+turn: {"turn":"turn-elyewxxddhammezloqgr","cause":"answer","of_turn":"t1","attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":4,"status":"answered","by":"ada"}]}
 -- facts --
-10 turn.started {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","synthetic":true}
+12 turn.started {"turn":"$requested","cause":"answer","synthetic":true}
 -- state prompts --
 prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
 -- endings --
 4 prompt p1 answered
 5 tool c1 ended-with-turn (turn-ended)
 5 turn t1 failed (server_error)
-10 turn t2 stopped (replaced)
+9 turn t2 completed
