@@ -35,9 +35,14 @@ func TestAMovedConsumerComesBack(t *testing.T) {
 		bustest.Publish(t, js, 3, bustest.Subjects...)
 		l.All(6 + 3*i)
 	}
-	if p, err := b.Consumers.Place(t.Context(), bustest.LedgerSource); err != nil || p.Beyond() || p.End != 15 {
-		t.Errorf("%+v %v, want a place within 15", p, err)
-	}
+	resetBy(t, nc, `{"seq":1000000}`)
+	natstest.Until(t, "the consumer to be moved back", func() bool {
+		p, err := b.Consumers.Place(t.Context(), bustest.LedgerSource)
+		return err == nil && !p.Beyond() && p.End == 15
+	})
+	resetBy(t, nc, `{"seq":18}`) // before the first delivery since then, so that its number is the expected one
+	bustest.Publish(t, js, 5, bustest.Subjects...)
+	l.All(20)
 }
 
 // Without an active process any process moves it back, so that one becomes active.
