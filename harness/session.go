@@ -54,7 +54,7 @@ type Session struct {
 	verifying bool
 	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
-	receipt   uint64            // the stop that was confirmed last, by its seq
+	receipt   stopKey           // the stop that was confirmed last
 	usage     usage
 
 	users   int    // who is about to take it; guarded by the harness
@@ -64,6 +64,12 @@ type Session struct {
 	reading bool   // a goroutine reads towards it
 	ahead   uint64 // how far the log was when it was last followed
 	pinged  time.Time
+}
+
+// stopKey names a stop: it may move from one turn to the next that this process begins.
+type stopKey struct {
+	seq  uint64
+	turn string
 }
 
 func newSession(h *Harness, ref events.Ref) *Session {
@@ -365,8 +371,8 @@ func (s *Session) follow() {
 		if s.turn != nil {
 			s.turn.cancel(s.stopOf(p.Turn, nil))
 		}
-	case s.receipt != p.Seq:
-		s.receipt = p.Seq
+	case s.receipt != stopKey{p.Seq, p.Turn}:
+		s.receipt = stopKey{p.Seq, p.Turn}
 		go s.confirm(*p)
 	}
 }

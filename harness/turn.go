@@ -39,9 +39,10 @@ type Turn struct {
 }
 
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit if it has a message of its own. An open turn
-// of the session ends by it: as continued if named by OfTurn, else as stopped. Decisions of people for an earlier turn
-// that no completed turn has had stay undelivered unless Prompts names them, or a person's message goes before them:
-// when this turn has completed, another one is requested for them.
+// of the session ends by it: as continued if named by OfTurn, else as stopped. If a person has stopped that turn, and
+// this process had not read it, the context of the new turn ends with [ErrStopped] at once. Decisions of people for an
+// earlier turn that no completed turn has had stay undelivered unless Prompts names them, or a person's message goes
+// before them: when this turn has completed, another one is requested for them.
 func (s *Session) StartTurn(ctx context.Context, start StartOptions) (*Turn, error) {
 	facts, id, err := s.starting(ctx, start)
 	if err != nil {

@@ -295,3 +295,31 @@ func TestStops(t *testing.T) {
 	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
 }
+
+// TestStopMovesToTheNextTurn: a person stops a turn, and the process starts its next turn before it has read the stop.
+// That turn is stopped, and the stop is confirmed for it. Of a turn that had completed, the process may have confirmed
+// the stop first.
+func TestStopMovesToTheNextTurn(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		w := newWorld(t)
+		h := w.connect()
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+		of := "t1"
+		if over {
+			check(t, turn.Complete(w.ctx, ""))
+			of = ""
+		}
+		w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+		turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Synthetic: true, OfTurn: of}))
+		if !over {
+			if cause := ended(t, turn.Context()); !errors.Is(cause, harness.ErrStopped) {
+				t.Errorf("the next turn's context ended by %v", cause)
+			}
+		}
+		check(t, turn.Complete(w.ctx, ""))
+		w.until("s", "the receipt", func(st *session.State) bool {
+			return st.Pending.Stop == nil && st.StoppedSeq != 0
+		})
+	}
+}

@@ -14,8 +14,9 @@ const Version = 1
 
 // FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to
 // keep what an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
-// Rules 3: each of them says which owner has it, and the document says where a person stopped the session.
-const FoldRules = 3
+// Rules 3: each of them says which owner has it, and the document says where a person stopped the session. Rules 4: a
+// person's stop that is not confirmed moves to the next turn that the harness begins by itself.
+const FoldRules = 4
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string

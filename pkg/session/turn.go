@@ -109,6 +109,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts) {
 		prompts = f.carry(prompts, c)
 	}
+	requested := f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn
 	f.replaceTurn(fact.OfTurn)
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
 	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn,
@@ -117,10 +118,14 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	f.dequeue(fact.Message, said)
 	f.Pending.Turn = nil
 	f.leaveOwed(asked)
-	if by != "" || f.Turn.byPerson() {
+	stopped := f.stopMoves(requested, asked)
+	if !stopped && (by != "" || f.Turn.byPerson()) {
 		f.StoppedSeq = 0
 	}
 	switch {
+	case f.Turn.byPerson() && stopped:
+		f.Retry, f.ActiveAt = Retry{}, f.c.At
+		f.overtake(asked)
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
 		f.overtake(asked)
@@ -130,6 +135,23 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		f.setRetryAside()
 	}
 	return ""
+}
+
+// stopMoves moves a person's stop, which the harness has not confirmed, to the turn that now begins behind the stopped
+// one, and reports whether it does. The process began that turn before it read the stop. A turn that a service
+// requested after the stop, or that a person's later message caused, is newer than the stop, and the stop stays behind.
+func (f *fold) stopMoves(requested bool, asked uint64) bool {
+	p := f.Pending.Stop
+	if p == nil || p.Actor != events.ActorPerson || f.LastTurn == nil || f.LastTurn.ID != p.Turn {
+		return false
+	}
+	if asked > p.Seq && (requested || f.Turn.byPerson()) {
+		return false
+	}
+	moved := *p
+	moved.Turn = f.Turn.ID
+	f.Pending.Stop = &moved
+	return true
 }
 
 // counters is the retry without what was planned.

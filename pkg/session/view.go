@@ -428,7 +428,8 @@ func (t *WorkTurn) readContent(src Source, seq uint64) error {
 	return nil
 }
 
-// marks are the places in the log that say what is pending: each is said once, and never changed afterwards.
+// marks are the places in the log that say what is pending: each is said once, and never changed afterwards, but for
+// the turn of a stop: see [Pending.stopTurn].
 func (p *Pending) marks() [3]uint64 {
 	var m [3]uint64
 	if p.Turn != nil {
@@ -441,6 +442,14 @@ func (p *Pending) marks() [3]uint64 {
 		m[2] = p.Compaction.Seq
 	}
 	return m
+}
+
+// stopTurn returns the turn of the pending stop, "" without one.
+func (p *Pending) stopTurn() string {
+	if p.Stop == nil {
+		return ""
+	}
+	return p.Stop.Turn
 }
 
 // sameDecision compares what the harness's view shows of a decision.
@@ -456,6 +465,7 @@ func WorkChanged(before, after *State) bool {
 		return had != after.HasWork()
 	}
 	if before.Epoch != after.Epoch || before.Owned != after.Owned || before.Pending.marks() != after.Pending.marks() ||
+		before.Pending.stopTurn() != after.Pending.stopTurn() ||
 		!slices.EqualFunc(before.brings(), after.brings(), sameDecision) {
 		return true
 	}
