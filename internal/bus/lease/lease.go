@@ -26,6 +26,7 @@ const (
 	leaseMarginMax  = 2 * time.Second // a renewal this close to the end may be acknowledged and lost all the same
 	leaseMarginPart = 5               // of a short lease the margin is this fraction
 	leaseRenewPart  = 3               // a lease is renewed after this fraction of its TTL
+	leaseBusyMax    = time.Second     // a renewal that waits longer for writes in flight counts from a later instant
 	headerLease     = "Hf-Lease"      // distinguishes own writes from others'
 )
 
@@ -125,7 +126,8 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 		}
 		return core.Lost, 0, nil
 	}
-	rev, err := l.leases.conn.Begin(ctx, &core.Write{Op: op + " lease " + l.key, Msg: msg, Look: look}).Wait(ctx)
+	rev, err := l.leases.conn.Begin(ctx, &core.Write{Op: op + " lease " + l.key, Msg: msg, Look: look,
+		BusyMax: leaseBusyMax}).Wait(ctx)
 	if err == nil {
 		l.rev, l.value = rev, value
 	}
@@ -151,6 +153,10 @@ func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	defer cancel()
 	now := time.Now()
 	err := l.write(attempt, "renew", value)
+	for errors.Is(err, core.ErrBusy) && attempt.Err() == nil { // nothing of it was stored
+		now = time.Now()
+		err = l.write(attempt, "renew", value)
+	}
 	switch {
 	case errors.Is(err, core.ErrLostRace):
 		l.lost = fmt.Errorf("%w: %s: another process wrote it, or it expired", core.ErrLeaseLost, l.key)

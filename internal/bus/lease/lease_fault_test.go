@@ -77,3 +77,58 @@ func TestALeaseIsKeptAtAThirdOfItsTTL(t *testing.T) {
 		t.Error("it is lost")
 	}
 }
+
+// TestALeaseWhoseGuardOthersName: renewals are refused for longer than ten refusals take, because writes of others with
+// the same guard are in flight. The lease is renewed when one gets through, and counts from about then.
+func TestALeaseWhoseGuardOthersName(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const busy = 3 * time.Second
+	var first time.Time
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.Stored("$KV.hf_leases."+bustest.LeaseKey, 5, "", "mine", time.Now())
+		case first.IsZero():
+			first = time.Now()
+			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+		case time.Since(first) < busy:
+			return bustest.InFlight
+		}
+		return bustest.Says(`{"stream":"KV_hf_leases","seq":6}`)
+	}).Open()
+	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
+	acquired := l.LastRenewed()
+	if err := l.Renew(bustest.Within(t, bustest.Patience), nil); err != nil {
+		t.Fatalf("the lease of a living process: %v", err)
+	}
+	if after := l.LastRenewed().Sub(acquired); after < busy/2 {
+		t.Errorf("renewed %s after its acquisition, want about %s", after, busy)
+	}
+}
+
+// TestARenewalOfUnknownOutcome: the first message of a renewal may have been stored, so its refusals afterwards do not
+// prove that the lease counts from a later instant. The lease stays as it is.
+func TestARenewalOfUnknownOutcome(t *testing.T) {
+	t.Parallel() // it mostly waits
+	var first time.Time
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.Stored("$KV.hf_leases."+bustest.LeaseKey, 5, "", "mine", time.Now())
+		case first.IsZero():
+			first = time.Now()
+			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+		case time.Since(first) < 50*time.Millisecond:
+			return bustest.Says(`{"error":{"code":503,"err_code":10008,"description":"JetStream system unavailable"}}`)
+		case time.Since(first) < 3*time.Second:
+			return bustest.InFlight
+		}
+		return bustest.Says(`{"stream":"KV_hf_leases","seq":6}`)
+	}).Open()
+	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
+	acquired := l.LastRenewed()
+	if err := l.Renew(bustest.Within(t, bustest.Patience), nil); !errors.Is(err, bus.ErrUnreachable) ||
+		l.LastRenewed() != acquired {
+		t.Errorf("%v, renewed %s later; want ErrUnreachable", err, l.LastRenewed().Sub(acquired))
+	}
+}

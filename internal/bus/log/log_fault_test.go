@@ -119,6 +119,40 @@ func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
 	}
 }
 
+// TestAnAppendWhoseGuardOthersName: an append is refused more than ten times because writes of others with the same
+// guard are in flight. That is no lost race: the append is sent until it is stored, and ends as unreachable if it never
+// is.
+func TestAnAppendWhoseGuardOthersName(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, busy := range map[string]int{"for a while": 20, "for ever": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			refused := 0
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+				switch {
+				case a.Is("STREAM.MSG.GET"):
+					return bustest.NotFound
+				case refused < busy:
+					refused++
+					return bustest.InFlight
+				}
+				return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+			}).Open()
+			ctx := bustest.Within(t, bustest.Patience)
+			seq, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("mine"))
+			if ctx.Err() != nil {
+				t.Error("the append has no limit of its own")
+			}
+			if busy == 20 && (err != nil || seq != 6) {
+				t.Errorf("appended at %d: %v; want 6", seq, err)
+			}
+			if busy > 20 && (!errors.Is(err, bus.ErrUnreachable) || errors.Is(err, bus.ErrLostRace)) {
+				t.Errorf("%v, want ErrUnreachable", err)
+			}
+		})
+	}
+}
+
 // TestReadWhileTheSessionIsPurged: a commit that is gone when its turn has come ends the read without an error.
 func TestReadWhileTheSessionIsPurged(t *testing.T) {
 	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Said {

@@ -45,6 +45,7 @@ var (
 	NotFound  = []Said{{Body: `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`}}
 	NoStream  = []Said{{Body: `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`}}
 	Trouble   = []Said{{Body: `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`}}
+	InFlight  = []Said{{Body: `{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`}}
 	WrongLast = []Said{{Body: `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}`}}
 )
 

@@ -27,6 +27,9 @@ var (
 	ErrNotFound = errors.New("bus: not found")
 	// ErrUnreachable means that the broker did not answer in time; whether a write was stored is unknown: try again.
 	ErrUnreachable = errors.New("bus: broker unreachable")
+	// ErrBusy is an [ErrUnreachable] of a write that was refused, and not stored, because others with its guard were in
+	// flight: try again.
+	ErrBusy = fmt.Errorf("%w: other writes with this guard are in flight", ErrUnreachable)
 	// ErrFull means that a limit of the stream or the disk refuses the write: free space or raise the limit.
 	ErrFull = errors.New("bus: full")
 	// ErrForbidden means that the credentials do not allow it: an operator must change them; another attempt fails,
@@ -150,6 +153,13 @@ func kindOfCode(e *jetstream.APIError) error {
 func NoStream(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
+}
+
+// inFlight reports whether a write was refused because another one with its guard is in flight. That says nothing about
+// the guard: each user that may write to the stream can name any subject as its guard.
+func inFlight(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // isAuth reports whether the broker refuses the login. While connecting, the client library has it only as text.

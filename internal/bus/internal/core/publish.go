@@ -178,6 +178,16 @@ type Write struct {
 	Msg *nats.Msg
 	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
 	Look func(ctx context.Context) (Verdict, uint64, error)
+	// BusyMax limits how long the write is sent again while others with its guard are in flight; 0: [leaderGraceMS].
+	BusyMax time.Duration
+}
+
+// busyMax returns the limit for refusals because of writes in flight.
+func (w *Write) busyMax() time.Duration {
+	if w.BusyMax > 0 {
+		return w.BusyMax
+	}
+	return leaderGraceMS * time.Millisecond
 }
 
 // Begin sends a guarded write; the result is certain when Wait returns without [ErrUnreachable].
@@ -190,7 +200,7 @@ func (c *Conn) Begin(ctx context.Context, w *Write) Pending {
 // same guard if it was not stored.
 func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 	pace, began := NewBackoff(), time.Now()
-	for refused, short := 0, false; ; {
+	for refused, short, known := 0, false, true; ; {
 		seq, err := c.Ack(ctx, s)
 		if err == nil {
 			return seq, nil
@@ -198,10 +208,12 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
 			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
 		}
-		if errors.Is(err, ErrLostRace) {
+		lost, busy := errors.Is(err, ErrLostRace), inFlight(err)
+		known = known && lost
+		if lost && !busy {
 			refused++
 		}
-		v, seq, err := c.lookAgain(ctx, w, errors.Is(err, ErrLostRace))
+		v, seq, err := c.lookAgain(ctx, w, lost)
 		if short && v == Undecided {
 			refused = 0 // for lack of the guard's commit, which the leader has applied since
 		}
@@ -223,7 +235,11 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		case refused >= refusedRoundsMax:
 			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names",
 				ErrLostRace, w.Op, refused)
-		case refused == 0 && !Pause(ctx, pace.NextBackOff()):
+		case busy && known && v == Undecided && time.Since(began) >= w.busyMax():
+			return 0, fmt.Errorf("%w: %s", ErrBusy, w.Op)
+		case busy && v == Undecided && time.Since(began) >= w.busyMax():
+			return 0, fmt.Errorf("%w: %s: other writes with its guard are in flight", ErrUnreachable, w.Op)
+		case !lost && refused == 0 && !Pause(ctx, pace.NextBackOff()):
 			return 0, c.Late(w.Op, ctx.Err())
 		}
 		s = c.Send(ctx, w.Msg)
