@@ -21,7 +21,9 @@ type write struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the write is sent
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
-	fresh bool           // the session was read since it was first refused: the next refusal is the truth
+	// forced takes room even from a full buffer: no caller learns of a refusal.
+	forced bool
+	fresh  bool // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
 	// with the session locked, again after each lost race. May be nil.
 	check func(*session.State) (done bool, err error)
@@ -176,7 +178,9 @@ func (s *Session) takeBack(o *write, cause error) int {
 // queueUp puts a write behind the others and schedules its sending: at once, or soon for a write that no caller waits
 // for, so that it is sent with the next one. A report that is held back goes before the end of its turn.
 func (s *Session) queueUp(lazily bool, o *write) error {
-	if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
+	if o.forced {
+		s.h.buffer.force(len(o.facts), o.bytes)
+	} else if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
 	}
 	s.mu.Lock()

@@ -23,8 +23,9 @@ var (
 	ErrEnded = errors.New("harness: ended already")
 	// ErrClosedID says the id was used for something that has ended: use a new id.
 	ErrClosedID = errors.New("harness: closed id: use a new id")
-	// ErrUnread reports that a person has decided about a prompt after its Ask gave up, and that the call would end
-	// without the decision: ask again under the same id, which returns it at once, then end the call with it.
+	// ErrUnread reports that a person has decided about a prompt after its Ask gave up, or about the prompt of a call
+	// that was adopted, and that the call would end without the decision: ask again under the same id, which returns it
+	// at once, then end the call with it. A caller that has read the decision elsewhere appends prompt.delivered.
 	ErrUnread = errors.New("harness: a person has decided, and no Ask has returned it: ask again under the same id")
 	// ErrUnknown says a fact names a turn, call, prompt or compaction that the session does not know, or that ended too
 	// long ago to be kept: open it first.

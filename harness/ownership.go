@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -139,11 +140,30 @@ func (s *Session) adopting(ctx context.Context, facts []events.Fact, adopt []Ado
 	if err != nil {
 		return nil, nil, err
 	}
+	s.answerFor(again)
 	commits, err := s.split(facts, again)
 	if err != nil {
 		return nil, nil, err
 	}
 	return append(facts, commits[0]...), commits[1:], nil
+}
+
+// answerFor records the calls that this process adopts by these facts: the questions of an earlier process belong to
+// them, and no Ask of this one has returned the decisions.
+func (s *Session) answerFor(facts []events.Fact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.adopted, func(call string, _ bool) bool { return s.st.Tools[call] == nil })
+	for _, f := range facts {
+		switch f := f.(type) {
+		case events.ToolStarted:
+			s.adopted[f.Call] = true
+		case events.PromptRequested:
+			if f.Call != "" {
+				s.adopted[f.Call] = true
+			}
+		}
+	}
 }
 
 // encoded returns what to adopt with all that users gave as JSON: encoding may run user code, which must not be called

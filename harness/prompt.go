@@ -104,7 +104,8 @@ func (w *waiter) settled() bool {
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
 // the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
-// [ErrClosedID]. When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the
+// [ErrClosedID]. A prompt that an earlier process asked is adopted, with its open call and turn, also if it is settled
+// by then. When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the
 // prompt's call does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it
 // to the agent. A question outside of any turn, or of a call in the background, has no such end: its decision calls for
 // a turn as soon as the session rests.
@@ -146,6 +147,9 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 		return Answer{}, err
 	}
 	if settled != 0 {
+		if err := s.adoptSettled(ctx, p.ID); err != nil {
+			return Answer{}, err
+		}
 		select {
 		case <-w.done: // it was settled while this Ask was on its way
 		default:
@@ -204,6 +208,31 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	default:
 		return true, e.Seq, nil
 	}
+}
+
+// adoptSettled adopts the open call and the open turn of a settled prompt that an earlier process asked, as
+// prompt.requested does for a prompt that is open. Otherwise recovery ends the call with the decision and requests a
+// turn for it, although the Ask of this process returns it, too.
+func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
+	adopted := func(st *session.State) bool {
+		p := st.Prompts[prompt]
+		return p == nil || p.Epoch == st.Epoch
+	}
+	st := s.State()
+	if adopted(st) {
+		return nil
+	}
+	facts, err := s.adoption(ctx, []Adopt{{Prompts: []Prompt{{ID: prompt}}}}, st.Epoch)
+	if err != nil || len(facts) == 0 {
+		return err
+	}
+	o, err := s.newWrite(facts)
+	if err != nil {
+		return err
+	}
+	o.relay = true // what has ended meanwhile cannot be adopted
+	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
+	return s.do(ctx, o)
 }
 
 // readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
@@ -378,8 +407,9 @@ func (s *Session) unattended(st *session.State, prompt string) bool {
 	return p.Turn == "" || c != nil && c.Background
 }
 
-// unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up: the
-// end of the call would count as the delivery of a decision that the agent does not have. The session is locked.
+// unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up or,
+// in a call that was adopted, without an Ask: the end of the call would count as the delivery of a decision that the
+// agent does not have. The session is locked.
 func (s *Session) unread(st *session.State, facts []events.Event) error {
 	for i := range facts {
 		call := ""
@@ -400,9 +430,10 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
 				told = true // the open turn has brought it to the agent
 			}
-			if p.Call == call && decided && s.gaveUp[id] && !told {
-				return fmt.Errorf("%w: prompt %s of call %s in %s was %s after its Ask had ended", ErrUnread, id, call,
-					s.ref, p.Status)
+			alone := s.gaveUp[id] || s.adopted[call] && s.waiters[id] == nil
+			if p.Call == call && decided && alone && !told {
+				return fmt.Errorf("%w: prompt %s of call %s in %s was %s, and no Ask has returned that", ErrUnread, id,
+					call, s.ref, p.Status)
 			}
 		}
 	}
@@ -474,6 +505,7 @@ func (s *Session) appendLater(f events.Fact, due func(st *session.State) bool) {
 	o, err := s.newWrite([]events.Fact{f})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !due(st), nil }
+		o.forced = true // Asks bound their number
 		err = s.queueUp(true, o)
 	}
 	if err != nil {

@@ -54,6 +54,7 @@ type Session struct {
 	verifying bool
 	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
+	adopted   map[string]bool   // calls that this process adopted, and has not ended
 	receipt   stopKey           // the stop that was confirmed last
 	usage     usage
 
@@ -74,7 +75,8 @@ type stopKey struct {
 
 func newSession(h *Harness, ref events.Ref) *Session {
 	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased,
-		waiters: map[string]*waiter{}, returned: map[string]string{}, gaveUp: map[string]bool{}}
+		waiters: map[string]*waiter{}, returned: map[string]string{}, gaveUp: map[string]bool{},
+		adopted: map[string]bool{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }

@@ -136,6 +136,9 @@ func (f *fold) settle(id string, to Status, reason string) string {
 		return WhyClosedID
 	}
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
+	if f.ownsCall(p.Call) {
+		p.Epoch = f.Epoch // the process that has adopted the call takes the decision in
+	}
 	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
 		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call, Tool: p.Tool})
 	switch {

@@ -134,14 +134,15 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 		orElse(b.Reason, "no reason given")), stands)
 }
 
-// Settlement returns the facts that follow a decision about a prompt whose asker is gone: its call is closed
+// Settlement returns the facts that follow a decision about a prompt whose asker is gone, and whose call no later process
+// has adopted: its call is closed
 // with the decision as its result, or the decision becomes a message, and the conversation continues when nothing else
 // blocks it. It returns nothing while the asker is there, which then does all that itself. Status is the new status of
 // the prompt; questions and answers belong to Answered, text to Rejected.
 func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer,
 	text string) []events.Fact {
 	p := s.Prompts[prompt]
-	if p == nil || s.Owns(p.Epoch) {
+	if p == nil || s.Owns(p.Epoch) || s.ownsCall(p.Call) {
 		return nil
 	}
 	var facts []events.Fact
@@ -158,6 +159,12 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 		return facts
 	}
 	return append(facts, s.continuation(prompt, p, message)...)
+}
+
+// ownsCall reports whether a call is open and the session's owner runs it: it ends the call itself.
+func (s *State) ownsCall(call string) bool {
+	c := s.Tools[call]
+	return c != nil && s.Owns(c.Epoch)
 }
 
 // Continues reports whether a settlement of a prompt whose asker is gone continues the conversation. A dismissal

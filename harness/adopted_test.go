@@ -1,0 +1,116 @@
+package harness_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+)
+
+// asksInACall has a process ask p1 in the call c1 of the turn t1. The next process of the harness supersedes it.
+func (w *world) asksInACall() {
+	w.t.Helper()
+	h := w.connect()
+	s := must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	check(w.t, h.Ready(w.ctx))
+	turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	must[*harness.Call](w.t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
+	ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+	w.awaiting("s", "p1")
+}
+
+// TestAnAdoptedCallDoesNotEndWithoutTheAnswer: a process adopts a call without asking again. The call does not end as
+// if the agent had the decision about the call's question.
+func TestAnAdoptedCallDoesNotEndWithoutTheAnswer(t *testing.T) {
+	for name, adopt := range map[string]harness.Adopt{
+		"its call":   {Turn: true, Calls: []string{"c1"}},
+		"its prompt": {Turn: true, Prompts: []harness.Prompt{{ID: "p1"}}},
+		"both":       {Turn: true, Calls: []string{"c1"}, Prompts: []harness.Prompt{{ID: "p1"}}},
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", answered before ", before), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				w := newWorld(t)
+				w.asksInACall()
+				if before {
+					w.mustAnswer("s", "p1", "blue")
+				}
+				h := w.connect()
+				s := must[*harness.Session](t)(h.Claim(w.ctx, "s", adopt))
+				check(t, h.Ready(w.ctx))
+				if !before {
+					w.mustAnswer("s", "p1", "blue")
+				}
+				wantErr(t, s.Call("c1").Fail(w.ctx, events.Failure{Kind: "interrupted"}), harness.ErrUnread)
+				a := must[harness.Answer](t)(s.OpenTurn().Ask(w.ctx,
+					harness.Prompt{ID: "p1", Call: "c1", Questions: question()}))
+				if a.Status != session.Answered {
+					t.Errorf("%+v", a)
+				}
+				check(t, s.Call("c1").Complete(w.ctx, "blue"))
+				check(t, s.OpenTurn().Complete(w.ctx, "stop"))
+				if f, owed := w.state("s").Owed(); owed {
+					t.Errorf("owed: %+v", f)
+				}
+			})
+		}
+	}
+}
+
+// TestAskAdoptsWhatIsSettled: a process claims without adopting, and asks again what was answered meanwhile. Its agent
+// has the answer, so recovery does not bring it in another turn.
+func TestAskAdoptsWhatIsSettled(t *testing.T) {
+	w := newWorld(t)
+	w.asksInACall()
+	w.mustAnswer("s", "p1", "blue")
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+	a := must[harness.Answer](t)(s.Ask(w.ctx, harness.Prompt{ID: "p1", Call: "c1", Questions: question()}))
+	if a.Status != session.Answered {
+		t.Errorf("%+v", a)
+	}
+	check(t, h.Ready(w.ctx))
+	in := reconciler.Input{Now: time.Now(), Owner: reconciler.Owner{Liveness: reconciler.Alive}}
+	d := must[reconciler.Decision](t)(reconciler.Decide(w.state("s"), in, w.source))
+	for _, f := range d.Facts {
+		t.Errorf("recovery: %s %+v", f.Kind(), f)
+	}
+	check(t, s.Call("c1").Complete(w.ctx, "blue"))
+	check(t, s.OpenTurn().Complete(w.ctx, "stop"))
+	if f, owed := w.state("s").Owed(); owed {
+		t.Errorf("owed: %+v", f)
+	}
+}
+
+// TestUnattendedWithAFullBuffer: no caller learns that the buffer has no room for the fact that an Ask has given up, so
+// it takes room all the same.
+func TestUnattendedWithAFullBuffer(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.BufferFactsMax, c.TTL = 3, time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	short, cancel := context.WithCancel(w.ctx)
+	out := ask(short, s, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("s", "p1")
+	w.server.Shutdown()
+	errs := make(chan error, 4)
+	for i := range 4 {
+		go func() {
+			_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("c", i), Name: "bash"})
+			errs <- err
+		}()
+	}
+	wantErr(t, <-errs, harness.ErrBufferFull)
+	cancel()
+	wantErr(t, got(t, out).err, context.Canceled)
+	w.back()
+	for range 3 {
+		check(t, <-errs)
+	}
+	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
+}
