@@ -114,3 +114,32 @@ func TestUnattendedWithAFullBuffer(t *testing.T) {
 	}
 	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
 }
+
+// TestAnAdoptedCallKeepsItsTurn: a process adopts a call of a turn, and nothing else. Work takes no turn that would end
+// the call with its turn, until the call has ended.
+func TestAnAdoptedCallKeepsItsTurn(t *testing.T) {
+	w := newWorld(t)
+	w.asksInACall()
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Calls: []string{"c1"}}))
+	check(t, h.Ready(w.ctx))
+	w.say("s", events.WriterReconciler, events.TurnRequested{Turn: "a1", Cause: events.CauseAnswer, OfTurn: "t1"})
+	taken := make(chan string, 1)
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	go func() {
+		_ = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+			taken <- t.ID()
+			return t.Complete(ctx, "stop")
+		}})
+	}()
+	w.show("s")
+	check(t, s.Call("c1").Complete(w.ctx, "blue"))
+	w.show("s")
+	if id := <-taken; id != "a1" {
+		t.Errorf("%s is taken", id)
+	}
+	if e, _ := w.state("s").Ended(session.EntityTool, "c1"); e.Outcome != "completed" {
+		t.Errorf("the call: %+v", e)
+	}
+}

@@ -382,10 +382,10 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 
 // takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and
 // until the open turn has ended, unless that was left behind by an earlier process. A turn that this process started or
-// adopted is not taken from it, also not by one that would continue it.
+// adopted, wholly or a call of it, is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
 	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
-	nobodyRuns := t == nil || !st.Owns(t.Epoch)
+	nobodyRuns := t == nil || !st.Runs(t.ID)
 	if st.Pending.Compaction != nil {
 		return compactions && nobodyRuns
 	}

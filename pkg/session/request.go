@@ -134,11 +134,10 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 		orElse(b.Reason, "no reason given")), stands)
 }
 
-// Settlement returns the facts that follow a decision about a prompt whose asker is gone, and whose call no later process
-// has adopted: its call is closed
-// with the decision as its result, or the decision becomes a message, and the conversation continues when nothing else
-// blocks it. It returns nothing while the asker is there, which then does all that itself. Status is the new status of
-// the prompt; questions and answers belong to Answered, text to Rejected.
+// Settlement returns the facts that follow a decision about a prompt whose asker is gone, and whose call no later
+// process has adopted: its call is closed with the decision as its result, or the decision becomes a message, and the
+// conversation continues when nothing else blocks it. It returns nothing while the asker is there, which then does all
+// that itself. Status is the new status of the prompt; questions and answers belong to Answered, text to Rejected.
 func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer,
 	text string) []events.Fact {
 	p := s.Prompts[prompt]
@@ -205,9 +204,21 @@ func (s *State) Displaces(ofTurn string) bool {
 	return s.CompactionFirst() || s.RetryFirst() && s.LastTurn.ID != ofTurn
 }
 
-// Runs reports whether this turn is open and the session's owner runs it: no other turn may take its place.
+// Runs reports whether this turn is open and the session's owner runs it, or a call that the turn waits for: no other
+// turn may take its place.
 func (s *State) Runs(turn string) bool {
-	return turn != "" && s.Turn != nil && s.Turn.ID == turn && s.Owns(s.Turn.Epoch)
+	if turn == "" || s.Turn == nil || s.Turn.ID != turn {
+		return false
+	}
+	if s.Owns(s.Turn.Epoch) {
+		return true
+	}
+	for _, c := range s.Tools {
+		if c.Turn == turn && !c.Background && s.Owns(c.Epoch) {
+			return true
+		}
+	}
+	return false
 }
 
 // Continue returns the request for the turn that continues the session after a settled prompt or, without a prompt,
