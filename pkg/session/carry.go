@@ -203,6 +203,17 @@ func (s *State) calls(c Carried) bool {
 	return c.Status.callsForTurn() && !c.Quiet && c.Seq > max(s.HeldSeq, s.StoppedSeq, s.QuietSeq)
 }
 
+// decisionWaits reports whether a turn could begin for a decision that no completed turn has had: also for one that its
+// asker waits for, because the asker may be dead.
+func (s *State) decisionWaits() bool {
+	for id, p := range s.Prompts {
+		if p.Status != Awaiting && s.calls(p.carried(id)) {
+			return true
+		}
+	}
+	return s.LastTurn != nil && slices.ContainsFunc(s.LastTurn.Prompts, s.calls)
+}
+
 // owed is [State.Owed] without its bound.
 func (s *State) owed() (f events.TurnRequested, ok bool) {
 	switch {
@@ -212,9 +223,18 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 		s.QueueMoves():
 		return f, false
 	}
+	if f, ok = s.continues(s.calls); ok {
+		return f, true
+	}
+	return s.owedMessage()
+}
+
+// continues returns the request for a turn that names the decisions that no completed turn has had, for the first one
+// for which calls is true.
+func (s *State) continues(calls func(Carried) bool) (f events.TurnRequested, ok bool) {
 	for _, id := range s.Carry() {
 		c, _ := s.resolve(id)
-		if !s.calls(c) {
+		if !calls(c) {
 			continue
 		}
 		turn, l := "", s.LastTurn
@@ -225,7 +245,16 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 		}
 		return s.Continue(id, turn, ""), true
 	}
-	return s.owedMessage()
+	return f, false
+}
+
+// Stopped returns the request for a turn that a person resumes for the decisions that wait since a stop. ok is false if
+// there are none, or if something goes first.
+func (s *State) Stopped() (f events.TurnRequested, ok bool) {
+	if s.StoppedSeq == 0 || s.Turn != nil || s.Pending.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 {
+		return f, false
+	}
+	return s.continues(func(c Carried) bool { return c.Status.callsForTurn() && !c.Quiet && c.Seq > s.QuietSeq })
 }
 
 // owedMessage is [State.owed] for an answer that became a message, and that the queue does not hand out: the person

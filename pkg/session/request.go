@@ -270,7 +270,7 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 }
 
 // toStop are the turns that run, will run, or would be tried again a moment later; and the last one, after which
-// something would begin by itself when the conversation has been compacted.
+// something would begin by itself: when the conversation has been compacted, or for a decision.
 func (s *State) toStop() []string {
 	switch {
 	case s.Turn != nil:
@@ -284,7 +284,7 @@ func (s *State) toStop() []string {
 	}
 	// another one, which failed while that one waits
 	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
-	if undecided || s.LastTurn != nil && s.afterCompaction() {
+	if undecided || s.LastTurn != nil && (s.afterCompaction() || s.decisionWaits()) {
 		turns = append(turns, s.LastTurn.ID)
 	}
 	return slices.Compact(turns)

@@ -21,7 +21,7 @@ func Now(s *session.State) (session.Decision, error) {
 }
 
 // Resume decides to continue a session after an interruption, a failure or a stop (R14, C7). It repeats the turn that
-// did not complete. After a stop it starts the oldest queued message. It also continues what a failed compaction holds,
+// did not complete. After a stop it starts the oldest queued message, or a turn that names the decisions of before. It also continues what a failed compaction holds,
 // and requests a turn for decisions after recovery has requested as many as it does.
 // Refusals: 404, 409.
 func Resume(s *session.State) (session.Decision, error) {
@@ -40,6 +40,9 @@ func Resume(s *session.State) (session.Decision, error) {
 			Turn:  events.DeriveID("turn", s.Session, "message", m, strconv.FormatUint(s.Seq, 10)),
 			Cause: events.CauseMessage, Message: m,
 		})}}, nil
+	}
+	if f, waits := s.Stopped(); waits {
+		return session.Decision{Facts: []events.Fact{f}}, nil
 	}
 	return session.Decision{},
 		events.Conflict("nothing to resume: no turn failed or was interrupted last, and no message waits behind one "+
