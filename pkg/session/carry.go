@@ -254,7 +254,9 @@ func (s *State) Stopped() (f events.TurnRequested, ok bool) {
 	if s.StoppedSeq == 0 || s.Turn != nil || s.Pending.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 {
 		return f, false
 	}
-	return s.continues(func(c Carried) bool { return c.Status.callsForTurn() && !c.Quiet && c.Seq > s.QuietSeq })
+	return s.continues(func(c Carried) bool {
+		return c.Status.callsForTurn() && !c.Quiet && c.Seq > s.QuietSeq && !s.hadByOwner(c)
+	})
 }
 
 // owedMessage is [State.owed] for an answer that became a message, and that the queue does not hand out: the person

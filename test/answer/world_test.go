@@ -281,7 +281,11 @@ func (w *world) needless(what string, cause events.Cause, id, message string, na
 			w.owed[p] <= w.oldAt && w.alive() && w.st.Turn == nil && (q == nil || q.Epoch == w.st.Epoch) {
 			continue // a ledger from before the rule has stored it, or one after it
 		}
-		if at := max(w.owed[p], w.output[p]); at > w.quietAt || p != "" && (!w.judged[p] || w.overtaken[p]) {
+		since := w.quietAt
+		if what == "requested" && of.by == events.WriterRetry {
+			since = 0 // a person resumes what waits since the stop
+		}
+		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.judged[p] || w.overtaken[p]) {
 			return
 		}
 	}
