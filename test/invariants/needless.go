@@ -116,6 +116,8 @@ func (x *Log) needed(prompt string) bool {
 		return false // its asker waits for it, outside of any turn
 	case owed && d.at <= x.quiet && x.c.Writer == events.WriterReconciler && x.kept(prompt):
 		return false // a ledger from before the rule has stored it, or one after it
+	case owed && x.c.Writer == events.WriterRetry:
+		return true // a person resumes what waits since the stop
 	case owed:
 		return d.at > x.lastStop || x.called() > x.lastStop
 	}
