@@ -37,7 +37,7 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 			Turn: func(context.Context, *harness.Turn) error { return nil }})
 		w.request(s.ID(), "t1", "x")
 	},
-	"Worker.Options, session of nobody": func(w *world, h *harness.Harness, _ *harness.Session,
+	"Worker.Options, session without an owner": func(w *world, h *harness.Harness, _ *harness.Session,
 		callback func(*harness.Session)) {
 		w.work(h, harness.Worker{Options: func(s *harness.Session, _ session.WorkTurn) any { callback(s); return "x" },
 			Turn: func(context.Context, *harness.Turn) error { return nil }})

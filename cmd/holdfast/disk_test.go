@@ -125,8 +125,8 @@ func fateOf(t *testing.T, file, harm string) fate {
 	return fate{}
 }
 
-// TestDamagedFiles truncates, empties and changes one byte of every file of a data directory. Each row of fates has
-// what is noticed and what is kept.
+// TestDamagedFiles truncates, empties and changes one byte of every file of a data directory. Each row of fates
+// lists the reported damage and the data that stays readable.
 func TestDamagedFiles(t *testing.T) {
 	base, seqs := healthyDir(t)
 	err := filepath.WalkDir(base, func(p string, d fs.DirEntry, err error) error {

@@ -522,7 +522,7 @@ func TestConsumeRefusesAWrongSource(t *testing.T) {
 		}
 	}
 	if _, _, err := b.Consumers.Lag(bustest.Background(t),
-		consumer.Source{Stream: consumer.Due, Durable: "nobody"}); !errors.Is(err,
+		consumer.Source{Stream: consumer.Due, Durable: "missing"}); !errors.Is(err,
 		bus.ErrNotFound) {
 		t.Errorf("the lag of a consumer that is not there: %v", err)
 	}

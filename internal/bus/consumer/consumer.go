@@ -110,7 +110,7 @@ func (cs *Consumers) Consume(ctx context.Context, s Source, h Handler) error {
 		case errors.Is(err, core.ErrNotFound):
 			c.exists = false
 		}
-		cs.conn.Log.Info().Str("service", s.Durable).AnErr("err", err).Msg("consumer begins anew")
+		cs.conn.Log.Info().Str("service", s.Durable).AnErr("err", err).Msg("the consumer restarts")
 		if err := cs.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}

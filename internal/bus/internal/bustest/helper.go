@@ -270,11 +270,11 @@ func (p *Process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 		case i > 0 && m.Seq != ms[i-1].Seq+1:
 			p.All.t.Errorf("%s was given %d after %d", p.Name, m.Seq, ms[i-1].Seq)
 		case i == 0 && p.last > 0 && m.Seq != p.last+1 && !m.Redelivered:
-			p.All.t.Errorf("%s was given %d after %d and not told why", p.Name, m.Seq, p.last)
+			p.All.t.Errorf("%s was given %d after %d, not marked as redelivered", p.Name, m.Seq, p.last)
 		case m.Seq > 1 && p.All.seen[m.Seq-1] == 0 && i <= done:
-			p.All.t.Errorf("%s was given %d, and nobody has handled %d", p.Name, m.Seq, m.Seq-1)
+			p.All.t.Errorf("%s was given %d, and %d was not handled", p.Name, m.Seq, m.Seq-1)
 		case p.All.seen[m.Seq] > 0 && !m.Redelivered:
-			p.All.t.Errorf("%s was given %d, which was handled, and not told so", p.Name, m.Seq)
+			p.All.t.Errorf("%s was given %d, which was handled, not marked as redelivered", p.Name, m.Seq)
 		}
 		if i < done {
 			p.All.seen[m.Seq]++
