@@ -275,6 +275,27 @@ func TestFalseNudges(t *testing.T) {
 	})
 }
 
+// A nudge that arrives during the read of a false nudge is not merged into it: that read can have ended before the
+// commit.
+func TestANudgeDuringARead(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(pool)
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	check(t, harness.NudgeDuringFalseRead(s, 1_000_000, func() uint64 {
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
+			events.PromptRejected{Prompt: "p1", By: "ada"})
+		return must[uint64](t)(w.bus.Log.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+			[]events.Event{ev}))
+	}))
+	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+		t.Fatalf("%+v", a)
+	}
+	natstest.Until(t, "the false hint to be forgotten", func() bool { return !harness.Reading(s) })
+}
+
 // eachKind runs a test with a process that follows what is written of its sessions, and with a member of a pool, which
 // reads when it is nudged.
 func eachKind(t *testing.T, test func(*testing.T, func(*harness.Config))) {

@@ -151,6 +151,21 @@ func Unhold(s *Session) {
 	s.holders = 0
 }
 
+// NudgeDuringFalseRead has the session read because of a false hint. When that read is over, commit stores a commit and
+// returns its place, and the nudge about it arrives before the false hint is forgotten.
+func NudgeDuringFalseRead(s *Session, hint uint64, commit func() (seq uint64)) error {
+	s.mu.Lock()
+	s.want, s.hinted, s.reading = hint, false, true
+	s.mu.Unlock()
+	if err := s.catchUp(s.h.ctx); err != nil {
+		return err
+	}
+	s.readUpTo(commit())
+	s.forgetFalseHint()
+	go s.readOn()
+	return nil
+}
+
 // Reading says whether the session is being read because of a hint.
 func Reading(s *Session) bool {
 	s.mu.Lock()

@@ -62,6 +62,7 @@ type Session struct {
 	holders int    // calls that were given the session since this process owns it; 0: no caller knows that it does
 	leaving bool   // it is being released, because no caller knows
 	want    uint64 // the log has at least this place, by a nudge
+	hinted  bool   // a nudge arrived since the last read began
 	reading bool   // a goroutine reads towards it
 	ahead   uint64 // how far the log was when it was last followed
 	pinged  time.Time
@@ -229,10 +230,10 @@ func (s *Session) readUpTo(seq uint64) {
 }
 
 func (s *Session) readUpToLocked(seq uint64) {
-	if s.ownership != owner || seq <= s.st.Seq || seq <= s.want {
+	if s.ownership != owner || seq <= s.st.Seq {
 		return
 	}
-	s.want = seq
+	s.want, s.hinted = max(s.want, seq), true
 	if !s.reading {
 		s.reading = true
 		go s.readOn()
@@ -250,6 +251,7 @@ func (s *Session) readOn() {
 			return
 		}
 		ctx := s.term.ctx
+		s.hinted = false
 		s.mu.Unlock()
 		if err := s.readTo(ctx, seq, have); err != nil {
 			if ctx.Err() == nil {
@@ -274,12 +276,18 @@ func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
 	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
+	s.forgetFalseHint()
+	return nil
+}
+
+// forgetFalseHint ends the reading towards a place that the log does not have. A hint that arrived during the read can be
+// about a commit that is later than what was read, whatever its place is, so the session is read again.
+func (s *Session) forgetFalseHint() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.want == seq && s.st.Seq < seq {
+	if !s.hinted && s.st.Seq < s.want {
 		s.want = 0
 	}
-	return nil
 }
 
 // catchUp reads and folds what is new in the log, from its leader.
