@@ -280,8 +280,8 @@ func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
 	return nil
 }
 
-// forgetFalseHint ends the reading towards a place that the log does not have. A hint that arrived during the read can be
-// about a commit that is later than what was read, whatever its place is, so the session is read again.
+// forgetFalseHint ends the reading towards a place that the log does not have. A hint that arrived during the read can
+// be about a commit that is later than what was read, whatever its place is, so the session is read again.
 func (s *Session) forgetFalseHint() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/house"
+	"github.com/holdfast-dev/holdfast/internal/repolint"
 )
 
 // Marks around the part of a section that is printed.
@@ -47,7 +47,7 @@ func add(to map[string][]string, folder, name string) {
 
 // gather reads the repository for stories and tests that cite an id.
 func gather(root fs.FS) (evidence, error) {
-	tree, err := house.Load(root)
+	tree, err := repolint.Load(root)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func gather(root fs.FS) (evidence, error) {
 
 // isEvidence reports whether a Go file is there to check others: a test, the simulator, the
 // invariants, the runner of stories.
-func isEvidence(f *house.File) bool {
+func isEvidence(f *repolint.File) bool {
 	for _, folder := range []string{"internal/story", "test"} {
 		if f.Folder() == folder || strings.HasPrefix(f.Folder(), folder+"/") {
 			return true
@@ -79,10 +79,10 @@ func isEvidence(f *house.File) bool {
 var storyName = regexp.MustCompile(`^([prtcs])([0-9])([0-9])-`)
 
 // story adds the ids of a story: the one in its name, and those in its opening.
-func (e evidence) story(f *house.File) {
+func (e evidence) story(f *repolint.File) {
 	name := strings.TrimSuffix(path.Base(f.Path), ".story")
 	opening, _, _ := strings.Cut(f.Text, "\n\n")
-	ids := house.Cited(opening)
+	ids := repolint.Cited(opening)
 	if m := storyName.FindStringSubmatch(name); m != nil {
 		ids = append(ids, idOf(m[1], m[2], m[3]))
 	}
@@ -115,9 +115,9 @@ var testName = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)`)
 
 // tests adds the ids that the comments of a Go file cite, under the test that the comment belongs to. A
 // comment outside a test counts for its file.
-func (e evidence) tests(f *house.File) {
+func (e evidence) tests(f *repolint.File) {
 	for _, group := range f.Syntax.Comments {
-		ids := house.Cited(group.Text())
+		ids := repolint.Cited(group.Text())
 		if len(ids) == 0 {
 			continue
 		}

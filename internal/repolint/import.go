@@ -1,4 +1,4 @@
-package house
+package repolint
 
 import (
 	"go/ast"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// room is one row of the import table: which of our own folders, and which doors to NATS, its packages may use.
-type room struct {
+// row is one row of the import table: which of our own folders, and which doors to NATS, its packages may use.
+type row struct {
 	folders []string // the row's folders; "" matches the whole repository
 	own     []string // what may be imported of ours, by folder
 	nats    bool     // nats.go
@@ -18,7 +18,7 @@ type room struct {
 
 // table is the import table; the first row that matches a folder counts. pkg thinks, internal touches, services join
 // the two, cmd starts them.
-var table = []room{
+var table = []row{
 	{folders: []string{"pkg"}, own: []string{"pkg"}},
 	{folders: []string{"internal/bus"}, own: []string{"pkg", "internal"}, nats: true, foreign: true},
 	{folders: []string{"harness"}, own: []string{"pkg", "internal", "harness"}, nats: true, foreign: true},
@@ -40,7 +40,7 @@ const (
 	natsServer = "github.com/nats-io/nats-server"
 )
 
-func roomOf(folder string) *room {
+func rowOf(folder string) *row {
 	for i := range table {
 		for _, f := range table[i].folders {
 			if under(folder, f) {
@@ -55,10 +55,10 @@ func roomOf(folder string) *room {
 // embedded.
 func imports(t *Tree) {
 	for _, f := range t.goFiles(true) {
-		r := roomOf(f.Folder())
+		r := rowOf(f.Folder())
 		if r == nil {
-			t.find(f.Path, 1, "the folder %s is no room of the house: it has no row in the import table "+
-				"(internal/house/import.go)", f.Folder())
+			t.find(f.Path, 1, "the folder %s has no row in the import table "+
+				"(internal/repolint/import.go)", f.Folder())
 			continue
 		}
 		for _, spec := range f.Syntax.Imports {
@@ -78,7 +78,7 @@ func importOf(spec *ast.ImportSpec) string {
 	return imported
 }
 
-func (r *room) refuses(f *File, imported string) string {
+func (r *row) refuses(f *File, imported string) string {
 	own, isOwn := strings.CutPrefix(imported, Module+"/")
 	switch {
 	case under(imported, natsServer):
@@ -94,15 +94,15 @@ func (r *room) refuses(f *File, imported string) string {
 	case isOwn:
 		return r.refusesOwn(f, own)
 	case strings.Contains(strings.Split(imported, "/")[0], ".") && !r.foreign:
-		return "this room uses nothing but the standard library and our own packages"
+		return "this folder uses nothing but the standard library and our own packages"
 	}
 	return ""
 }
 
-func (r *room) refusesOwn(f *File, own string) string {
+func (r *row) refusesOwn(f *File, own string) string {
 	switch {
 	case path.Base(f.Path) == "decide.go" && !under(own, "pkg"):
-		return "a brain knows pkg only; what it needs to know is an argument"
+		return "decide.go imports pkg only; what it needs beside that is an argument"
 	case under(f.Folder(), "services") && under(own, "services") && !under(own, top2(f.Folder())):
 		return "services never import one another: they meet in the log"
 	case f.Folder() == "pkg/events":

@@ -1,4 +1,4 @@
-package house
+package repolint
 
 import (
 	"path"

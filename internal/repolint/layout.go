@@ -1,4 +1,4 @@
-package house
+package repolint
 
 import (
 	"go/ast"
@@ -24,11 +24,11 @@ func packageNames(t *Tree) {
 
 const (
 	manifests = "deploy/k8s/base"
-	ledger    = "services/ledger" // its brain is pkg/session
+	ledger    = "services/ledger" // it decides in pkg/session
 	targets   = "cmd/holdfast/target.go"
 )
 
-// services wants the parts of each service: the brain, the file with its design page, its line in the table of targets,
+// services wants the parts of each service: decide.go, the file with its design page, its line in the table of targets,
 // its manifest.
 func services(t *Tree) {
 	folders, _ := t.packages()
@@ -39,8 +39,8 @@ func services(t *Tree) {
 		}
 		name := path.Base(folder)
 		if !t.has(folder+"/decide.go") && folder != ledger {
-			t.find(folder, 0, "service %s has no decide.go: its brain, pure, Decide(state, now, …) → facts and the "+
-				"next look", name)
+			t.find(folder, 0, "service %s has no decide.go: pure code, Decide(state, now, …) → facts and the "+
+				"next check", name)
 		}
 		if !t.has(folder + "/" + name + ".go") {
 			t.find(folder, 0, "service %s has no %s.go: the design page, Config, New, Run", name, name)
@@ -50,7 +50,7 @@ func services(t *Tree) {
 				targets)
 		}
 		if anyManifest && !t.has(manifests+"/"+name+".yaml") {
-			t.find(folder, 0, "service %s has no %s/%s.yaml: without it nobody runs it", name, manifests, name)
+			t.find(folder, 0, "service %s has no %s/%s.yaml: without it no cell runs it", name, manifests, name)
 		}
 	}
 }

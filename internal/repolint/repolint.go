@@ -1,9 +1,9 @@
-// Package house holds the rules of how this repository is laid out and written, as checks with a reason in the message.
+// Package repolint checks how this repository is laid out and written: rules with a reason in the message.
 //
 // A rule sees the whole tree, so that it holds for folders that are not there yet. It says file, line and what to do.
 // Each is shown to fail by a snippet in testdata; a rule that no snippet breaks fails the tests itself.
 //
-//	house.go    the tree and the list of rules
+//	repolint.go the tree and the list of rules
 //	import.go   who may import what
 //	size.go     how large things may get
 //	habit.go    what code does not do: sleep, skip, draw numbers in pure code …
@@ -13,7 +13,7 @@
 //	log.go      what log lines are made of
 //	cite.go     what is cited is in the repository
 //	text.go     what no file says
-package house
+package repolint
 
 import (
 	"fmt"
@@ -81,7 +81,7 @@ func Load(root fs.FS) (*Tree, error) {
 		}
 		f, err := load(root, name)
 		if err != nil {
-			return fmt.Errorf("house: %w", err)
+			return fmt.Errorf("repolint: %w", err)
 		}
 		t.Files = append(t.Files, f)
 		return nil
@@ -115,7 +115,7 @@ func inTestdata(name string) bool {
 	return slices.Contains(strings.Split(path.Dir(name), "/"), "testdata")
 }
 
-// Rule is one rule of the house.
+// Rule is one rule of the repository.
 type Rule struct {
 	Name  string
 	check func(*Tree)

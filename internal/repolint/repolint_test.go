@@ -1,4 +1,4 @@
-package house
+package repolint
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 )
 
 // update writes down what the rules find in the snippets instead of comparing it.
-var update = flag.Bool("update", false, "write the findings of testdata anew")
+var update = flag.Bool("update", false, "write the findings to testdata")
 
-// The repository keeps every rule of the house.
+// The repository keeps every rule.
 func TestRepository(t *testing.T) {
 	tree, err := Load(os.DirFS("../.."))
 	if err != nil {
