@@ -171,11 +171,14 @@ func (f *fold) setRetryAside() {
 }
 
 // completed returns a start with the fields of its request that the harness did not repeat. Without them a message
-// would be handed out twice, or a turn that continues another would look like one that was cut off.
+// would be handed out twice, or a turn that continues another would look like one that was cut off. The prompt of the
+// request counts only while the request still brings it.
 func (p *PendingTurn) completed(fact events.TurnStarted) events.TurnStarted {
 	fact.Cause = events.Cause(orElse(string(fact.Cause), string(p.Cause)))
-	fact.OfTurn, fact.Message, fact.Prompt = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message),
-		orElse(fact.Prompt, p.Prompt)
+	fact.OfTurn, fact.Message = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message)
+	if has(p.Prompts, p.Prompt) {
+		fact.Prompt = orElse(fact.Prompt, p.Prompt)
+	}
 	fact.Attempt = max(fact.Attempt, p.Attempt)
 	if len(fact.Options) == 0 {
 		fact.Options = p.Options

@@ -319,7 +319,14 @@ func (s *State) work(src Source, bytesMax int) (*Work, error) {
 	if w.Turn, err = s.workTurn(src); err != nil || w.Turn == nil {
 		return w, err
 	}
-	return w, w.Turn.readPrompts(src, s.brings(), bytesMax-size)
+	list := s.brings()
+	if named := w.Turn.Prompt; named != "" && !has(list, named) { // the harness has it, or a person has taken it back
+		w.Turn.Prompt = ""
+		if len(list) > 0 {
+			w.Turn.Prompt = list[0].Prompt
+		}
+	}
+	return w, w.Turn.readPrompts(src, list, bytesMax-size)
 }
 
 // WorkOpen returns the open turn as a harness is handed it: with the content of its message, and the decisions that it
