@@ -88,7 +88,7 @@ func (p *people) answer(ctx context.Context) error {
 		select {
 		case a := <-p.open:
 			p.begun.Store(a.prompt, time.Now())
-			if err := say(ctx, p.bus, a); err != nil && ctx.Err() == nil {
+			if err := postAnswer(ctx, p.bus, a); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("answer %s: %w", a.prompt, err)
 			}
 		case <-ctx.Done():
@@ -97,7 +97,7 @@ func (p *people) answer(ctx context.Context) error {
 	}
 }
 
-func say(ctx context.Context, b *bus.Bus, a asked) error {
+func postAnswer(ctx context.Context, b *bus.Bus, a asked) error {
 	return b.Services.Request(ctx, ledger.Name, "answer", request.Answer{Ref: a.ref, Prompt: a.prompt, By: "ada",
 		Answers: []events.Answer{{Question: "q", Selected: []string{"yes"}}}}, nil)
 }

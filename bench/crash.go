@@ -315,7 +315,7 @@ func answerAll(ctx context.Context, b *bus.Bus, n int) (first time.Time, err err
 		wg.Go(func() {
 			defer func() { <-slots }()
 			for {
-				e := say(ctx, b, asked{events.Ref{Harness: "asker", Session: fmt.Sprintf("s%d", i)}, "p"})
+				e := postAnswer(ctx, b, asked{events.Ref{Harness: "asker", Session: fmt.Sprintf("s%d", i)}, "p"})
 				refusal, refused := errors.AsType[*events.Refusal](e)
 				switch {
 				case e == nil:

@@ -43,8 +43,8 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 
 func (living) name(i int) string { return "h" + strconv.Itoa(i%livingCount) }
 
-// say returns a fact as an event of the i-th harness.
-func (l living) say(b *bus.Bus, r events.Ref, i int, f events.Fact) events.Event {
+// event returns a fact as an event of the i-th harness.
+func (l living) event(b *bus.Bus, r events.Ref, i int, f events.Fact) events.Event {
 	return events.New(b.NewID(), events.HarnessSource(r.Harness, l[i%len(l)]), r, 1, time.Now(), f)
 }
 

@@ -238,11 +238,11 @@ func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.D
 	for i := range n {
 		r := c.living.session(i, from)
 		due := first.Add(span * time.Duration(i) / time.Duration(n))
-		say := func(f events.Fact) events.Event { return c.living.say(c.bus, r, i, f) }
+		event := func(f events.Fact) events.Event { return c.living.event(c.bus, r, i, f) }
 		err := p.append(ctx, r, events.WriterHarness, 0,
-			[]events.Event{say(events.SessionOpened{Incarnation: c.living[i%len(c.living)]}),
-				say(events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)}),
-				say(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "rate_limit", Text: "slow down",
+			[]events.Event{event(events.SessionOpened{Incarnation: c.living[i%len(c.living)]}),
+				event(events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)}),
+				event(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "rate_limit", Text: "slow down",
 					RetryAfterMS: time.Until(due).Milliseconds()}})})
 		if err != nil {
 			return 0, err

@@ -233,7 +233,7 @@ func TestANudgeAfterALostOne(t *testing.T) {
 			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
-		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
+		w.append("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
 		for _, out := range []chan asked{first, second} {
 			if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
 				t.Fatalf("%+v", a)

@@ -123,7 +123,7 @@ func TestAnAdoptedCallKeepsItsTurn(t *testing.T) {
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Calls: []string{"c1"}}))
 	check(t, h.Ready(w.ctx))
-	w.say("s", events.WriterReconciler, events.TurnRequested{Turn: "a1", Cause: events.CauseAnswer, OfTurn: "t1"})
+	w.append("s", events.WriterReconciler, events.TurnRequested{Turn: "a1", Cause: events.CauseAnswer, OfTurn: "t1"})
 	taken := make(chan string, 1)
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()

@@ -58,7 +58,7 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 			callback(s)
 			return 0, nil
 		}})
-		w.say(s.ID(), events.WriterCompaction,
+		w.append(s.ID(), events.WriterCompaction,
 			events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 	},
 	"Config.Log": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
@@ -72,7 +72,7 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 	},
 	"Adopt": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		w.released(h, "adopted")
-		w.say("adopted", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
+		w.append("adopted", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
 		p := harness.Prompt{ID: "p", Title: "again", Native: marshaler(func() { callback(s) })}
 		go func() { _, _ = h.Claim(w.ctx, "adopted", harness.Adopt{Prompts: []harness.Prompt{p}}) }()
 	},
@@ -315,7 +315,7 @@ func TestWorkReturns(t *testing.T) {
 		for kind, ask := range map[string]func(*world){
 			"turn": func(w *world) { w.request("s", "t1", "x") },
 			"compaction": func(w *world) {
-				w.say("s", events.WriterCompaction,
+				w.append("s", events.WriterCompaction,
 					events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			},
 		} {

@@ -54,7 +54,7 @@ func TestAnswerReachesEveryAttempt(t *testing.T) {
 		t.Errorf("the first attempt is given %+v", a.named)
 	}
 	failed := w.until("s", "the first attempt to fail", func(st *session.State) bool { return st.LastTurn != nil })
-	w.say("s", events.WriterRetry,
+	w.append("s", events.WriterRetry,
 		failed.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 1}))
 	w.show("s")
 	a := next()
@@ -83,7 +83,7 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 				// no Ask waits in this process
 				Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
 			if requested {
-				w.say("s", events.WriterReconciler,
+				w.append("s", events.WriterReconciler,
 					events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: one.Incarnation()})
 			}
 			w.mustAnswer("s", "p1", "blue")

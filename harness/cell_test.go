@@ -72,7 +72,7 @@ func (c *cell) person(ctx context.Context, r events.Ref, prompt, text string) {
 		return &commit, err
 	})
 	fatal(err)
-	c.say(ctx, r, events.WriterLedger, d.Facts...)
+	c.append(ctx, r, events.WriterLedger, d.Facts...)
 }
 
 func (c *cell) state(ctx context.Context, r events.Ref) *session.State {
@@ -85,8 +85,8 @@ func (c *cell) state(ctx context.Context, r events.Ref) *session.State {
 	return st
 }
 
-// say appends facts as a service does.
-func (c *cell) say(ctx context.Context, r events.Ref, by events.Writer, facts ...events.Fact) {
+// append appends facts as a service does.
+func (c *cell) append(ctx context.Context, r events.Ref, by events.Writer, facts ...events.Fact) {
 	st := c.state(ctx, r)
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
@@ -99,7 +99,7 @@ func (c *cell) say(ctx context.Context, r events.Ref, by events.Writer, facts ..
 
 // request asks for a turn and shows it in the work view, as services do.
 func (c *cell) request(ctx context.Context, r events.Ref, turn string) {
-	c.say(ctx, r, events.WriterCompaction,
+	c.append(ctx, r, events.WriterCompaction,
 		events.MessageAccepted{Message: "m-" + turn, Content: json.RawMessage(`"sum it up"`), By: "ada"},
 		events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m-" + turn})
 	work, err := c.state(ctx, r).Work(func(seq uint64) (*events.Commit, error) {

@@ -33,7 +33,7 @@ func Example_retry() {
 		defer close(asked)
 		failed := cell.until(ctx, wall, func(st *session.State) bool { return st.LastTurn != nil })
 		fmt.Println("failed:", failed.LastTurn.Error.Kind, "retryable:", failure.Retryable(failed.LastTurn.Error.Kind))
-		cell.say(context.Background(), wall, events.WriterRetry,
+		cell.append(context.Background(), wall, events.WriterRetry,
 			events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
 				Message: failed.LastTurn.Message,
 				Options: failed.LastTurn.Options}) // the retry service, when it is time
@@ -100,7 +100,7 @@ func Example_compaction() {
 	_, err = h.Open(ctx, wall.Session, harness.OpenOptions{})
 	fatal(err)
 	fatal(h.Ready(ctx))
-	cell.say(ctx, wall, events.WriterCompaction,
+	cell.append(ctx, wall, events.WriterCompaction,
 		events.CompactionRequested{Compaction: "compaction-1", Reason: events.CompactManual})
 	go func() {
 		st := cell.until(context.Background(), wall, func(st *session.State) bool { return st.LastCompaction != nil })
@@ -179,7 +179,7 @@ func (c *cell) takeMessages(ctx context.Context) {
 			if err := errors.Join(json.Unmarshal(body, &m), json.Unmarshal(body, &to)); err != nil {
 				return nil, err
 			}
-			c.say(ctx, events.Ref{Harness: to.Harness, Session: to.Session}, events.WriterCompaction, m,
+			c.append(ctx, events.Ref{Harness: to.Harness, Session: to.Session}, events.WriterCompaction, m,
 				events.TurnRequested{Turn: "turn-1", Cause: events.CauseMessage, Message: m.Message})
 			return []byte(`{}`), nil
 		}}}))

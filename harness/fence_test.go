@@ -141,7 +141,7 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 			}
 			natstest.Until(t, "the lease to be overdue", overdue)
 			if w.answerSilently("s", "p1"); c.whole {
-				w.say("s", events.WriterLedger, events.SessionConfigured{By: "ada"})
+				w.append("s", events.WriterLedger, events.SessionConfigured{By: "ada"})
 			}
 			natstest.Until(t, "the answer to be read", func() bool {
 				p := s.State().Prompts["p1"]

@@ -27,7 +27,7 @@ func TestToldIsBounded(t *testing.T) {
 		id := fmt.Sprint("p", i)
 		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 		w.awaiting("s", id)
-		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: id, By: "ada"})
+		w.append("s", events.WriterLedger, events.PromptRejected{Prompt: id, By: "ada"})
 		check(t, got(t, out).err)
 	}
 	if n := harness.SettledSeen(s); n > 2*session.RecentMax+1 {
@@ -72,7 +72,7 @@ func TestLargeContentOfARetry(t *testing.T) {
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx,
 		harness.StartOptions{ID: "t1", Message: "m1", Content: large, By: "ada"}))
 	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
-	w.say("s", events.WriterRetry,
+	w.append("s", events.WriterRetry,
 		events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
 	w.show("s")
 	read := make(chan string, 1)
@@ -98,7 +98,7 @@ func TestPoolDoesNotTakeBack(t *testing.T) {
 	release := harness.Mute(s) // it is looked at again when two has it
 	w.dropLease(one)
 	natstest.Until(t, "the loss to be noticed", func() bool { return harness.Suspended(s) })
-	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first})
+	w.append("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first})
 	must[*harness.Session](t)(two.Claim(w.ctx, "s"))
 	release()
 	check(t, kept.Regain(w.ctx))
@@ -214,7 +214,7 @@ func TestHandleOfAnEndedTurn(t *testing.T) {
 	if open != s.OpenTurn() {
 		t.Error("the open turn has another handle now")
 	}
-	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	wantErr(t, ended(t, open.Context()), harness.ErrStopped)
 }
 

@@ -149,7 +149,7 @@ func TestCompactionOutlivesALostLease(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	w.say("s", events.WriterCompaction,
+	w.append("s", events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
 	w.dropLease(h)
@@ -202,7 +202,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 	}{
 		{"its lease was lost", func(w *world, old, _ *harness.Harness) { w.dropLease(old) }},
 		{"it is told by a session", func(w *world, old, successor *harness.Harness) {
-			w.say("s", events.WriterReconciler,
+			w.append("s", events.WriterReconciler,
 				events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: old.Incarnation(),
 					SupersededBy: successor.Incarnation()})
 		}},
@@ -257,7 +257,7 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 		drawn = fmt.Sprint(must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me))).Rev)
 		return drawn != first
 	})
-	w.say("s", events.WriterReconciler,
+	w.append("s", events.WriterReconciler,
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first, SupersededBy: drawn})
 	natstest.Until(t, "the fence to be noticed", func() bool { return s.Context().Err() != nil })
 	wantErr(t, context.Cause(s.Context()), harness.ErrFenced)

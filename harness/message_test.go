@@ -158,7 +158,7 @@ func TestOptionsOfARetry(t *testing.T) {
 	for attempt, cause := range []events.Cause{events.CauseRetry, events.CauseResume, events.CauseFollowUp} {
 		l := w.state("s").LastTurn
 		id := "again-" + string(cause)
-		w.say("s", events.WriterRetry,
+		w.append("s", events.WriterRetry,
 			events.TurnRequested{Turn: id, Cause: cause, OfTurn: l.ID, Message: "m-t1", Attempt: attempt + 2,
 				Options: l.Options})
 		w.show("s")
@@ -182,9 +182,9 @@ func TestResults(t *testing.T) {
 	}
 	_, err := s.Result(w.ctx, "lost")
 	wantErr(t, err, harness.ErrUnknown)
-	w.say("s", events.WriterLedger,
+	w.append("s", events.WriterLedger,
 		events.ToolCompleted{Call: "done", Output: json.RawMessage(`{"answers":["red"]}`), Synthetic: true})
-	w.say("s", events.WriterReconciler,
+	w.append("s", events.WriterReconciler,
 		events.ToolFailed{Call: "failed", Error: events.Failure{Kind: "rejected", Text: "no"}, Synthetic: true},
 		events.ToolInterrupted{Call: "lost", Reason: "owner-lost", Outcome: events.OutcomeUnknown})
 	check(t, turn.Complete(w.ctx, ""))
@@ -250,7 +250,7 @@ func TestCompactions(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(w.ctx)
 			done := make(chan error, 1)
-			w.say("s", events.WriterCompaction,
+			w.append("s", events.WriterCompaction,
 				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 100, Limit: 200,
 					FollowUp: events.FollowContinue, Message: "m1"})
 			w.show("s")
@@ -290,7 +290,7 @@ func TestLargeContent(t *testing.T) {
 		if body["content"] != nil || w.bus.Objects.Has(w.ctx, name) != nil {
 			return fmt.Errorf("ref %q, content %.20q", name, body["content"])
 		}
-		w.say("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"},
+		w.append("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"},
 			events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 		w.show("s")
 		return nil

@@ -64,7 +64,7 @@ func TestClaimAfterFence(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	w.say("s", events.WriterReconciler,
+	w.append("s", events.WriterReconciler,
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
 	again := must[*harness.Session](t)(h.Claim(w.ctx, "s"))

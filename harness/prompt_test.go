@@ -22,7 +22,7 @@ func TestAskTellsEverySettlement(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		by   events.Writer
-		say  func(prompt string) events.Fact
+		fact func(prompt string) events.Fact
 		want harness.Answer
 	}{
 		{"a rejection with its correction", events.WriterLedger, func(p string) events.Fact {
@@ -45,7 +45,7 @@ func TestAskTellsEverySettlement(t *testing.T) {
 			id := "p-" + string(c.want.Status)
 			out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 			w.awaiting("s", id)
-			w.say("s", c.by, c.say(id))
+			w.append("s", c.by, c.fact(id))
 			if a := got(t, out); a.err != nil || fmt.Sprint(a.answer) != fmt.Sprint(c.want) {
 				t.Fatalf("%+v, want %+v", a, c.want)
 			}

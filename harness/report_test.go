@@ -130,7 +130,7 @@ func next(w *world, s *harness.Session, of string) error {
 }
 
 func endedByOthers(w *world, s *harness.Session, u *harness.Turn) error {
-	w.say(s.ID(), events.WriterRetry, events.TurnFailed{Turn: u.ID(), Error: events.Failure{Kind: failure.Stalled}})
+	w.append(s.ID(), events.WriterRetry, events.TurnFailed{Turn: u.ID(), Error: events.Failure{Kind: failure.Stalled}})
 	_, err := s.StartTurn(w.ctx, harness.StartOptions{Content: "y"})
 	return err
 }
@@ -247,7 +247,7 @@ func TestWhoStops(t *testing.T) {
 		case events.ActorCompaction:
 			by = events.WriterCompaction
 		}
-		w.say("s", by, facts...)
+		w.append("s", by, facts...)
 		cause := <-told
 		e, is := errors.AsType[*harness.StopError](cause)
 		if !is || e.Actor != actor || e.Reason != "because" || !errors.Is(cause, harness.ErrStopped) ||

@@ -83,9 +83,9 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	wantErr(t, s.Append(w.ctx, events.ToolStarted{}), events.ErrMalformed)
 
 	// A fact that is still lawful is stored although another writer was first.
-	w.say("s", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
+	w.append("s", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
 	call2 := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c2", Name: "bash"}))
-	w.say("s", events.WriterRetry, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "stalled"}})
+	w.append("s", events.WriterRetry, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "stalled"}})
 	wantErr(t, ended(t, turn.Context()), harness.ErrEnded)
 	wantErr(t, call2.Complete(w.ctx, 1), harness.ErrEnded)
 	wantErr(t, turn.Complete(w.ctx, ""), harness.ErrEnded)
@@ -183,7 +183,7 @@ func TestRelay(t *testing.T) {
 	if st := w.state("s"); st.Ignored.Count != 1 || st.Tools["c1"] == nil || s.State().Ignored.Count != 1 {
 		t.Errorf("%+v", st)
 	}
-	w.say("s", events.WriterReconciler,
+	w.append("s", events.WriterReconciler,
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	wantErr(t, s.Relay(w.ctx, events.ToolCompleted{Call: "c1"}), harness.ErrFenced)
 	if st := w.state("s"); st.Ignored.Count != 1 {
@@ -278,7 +278,7 @@ func TestStops(t *testing.T) {
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
-	w.say("s", events.WriterLedger,
+	w.append("s", events.WriterLedger,
 		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
 	cause := ended(t, turn.Context())
 	var stop *harness.StopError
@@ -292,7 +292,7 @@ func TestStops(t *testing.T) {
 	}
 	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Content: "x"}))
 	check(t, turn.Complete(w.ctx, ""))
-	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
 }
 
@@ -310,7 +310,7 @@ func TestStopMovesToTheNextTurn(t *testing.T) {
 			check(t, turn.Complete(w.ctx, ""))
 			of = ""
 		}
-		w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+		w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 		turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Synthetic: true, OfTurn: of}))
 		if !over {
 			if cause := ended(t, turn.Context()); !errors.Is(cause, harness.ErrStopped) {

@@ -46,7 +46,7 @@ func (w *world) request(id, turn, content string) {
 	w.t.Helper()
 	body, err := json.Marshal(content)
 	check(w.t, err)
-	w.say(id, events.WriterCompaction, events.MessageAccepted{Message: "m-" + turn, Content: body, By: "ada"},
+	w.append(id, events.WriterCompaction, events.MessageAccepted{Message: "m-" + turn, Content: body, By: "ada"},
 		events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m-" + turn})
 	w.show(id)
 }
@@ -110,7 +110,7 @@ func TestHowTurnsEnd(t *testing.T) {
 			return errors.Join(turn.Complete(ctx, "length"), errors.New("and then"))
 		}, session.OutcomeCompleted, "length", 0},
 		{"a stop stops it", func(ctx context.Context, w *world, turn *harness.Turn) error {
-			w.say("s", events.WriterLedger,
+			w.append("s", events.WriterLedger,
 				events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
 			<-ctx.Done()
 			return ctx.Err()
@@ -152,7 +152,7 @@ func TestCompactionGoesFirst(t *testing.T) {
 	h := w.connect()
 	w.released(h, "s")
 	order := make(chan string, 4)
-	w.say("s", events.WriterCompaction,
+	w.append("s", events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	w.request("s", "t1", "x")
 	w.work(h, harness.Worker{
@@ -179,7 +179,7 @@ func TestATurnWaitsForTheCompaction(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	w.say("s", events.WriterCompaction,
+	w.append("s", events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
 	w.request("s", "t1", "x")
@@ -412,7 +412,7 @@ func TestCompactionTakenAway(t *testing.T) {
 			w := newWorld(t)
 			h := w.connect()
 			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-			w.say("s", events.WriterCompaction,
+			w.append("s", events.WriterCompaction,
 				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			causes := make(chan error, 1)
 			w.work(h, harness.Worker{Compact: func(ctx context.Context, _ *harness.Session,
@@ -427,7 +427,7 @@ func TestCompactionTakenAway(t *testing.T) {
 			w.until("s", "the compaction to run", func(st *session.State) bool {
 				return st.Compaction != nil && st.Compaction.State == session.CompactionRunning
 			})
-			w.say("s", events.WriterCompaction,
+			w.append("s", events.WriterCompaction,
 				events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: failure.Stalled}},
 				events.CompactionRequested{Compaction: "k2", Reason: events.CompactManual})
 			st := w.until("s", "the next to be done", func(st *session.State) bool {

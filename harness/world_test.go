@@ -95,8 +95,8 @@ func (w *world) source(seq uint64) (*events.Commit, error) {
 	return &c, err
 }
 
-// say appends facts as a service does, whatever the session has come to meanwhile, and nudges.
-func (w *world) say(id string, by events.Writer, facts ...events.Fact) uint64 {
+// append appends facts to the newest state of the session, as a service does, and nudges.
+func (w *world) append(id string, by events.Writer, facts ...events.Fact) uint64 {
 	w.t.Helper()
 	seq, err := w.decide(id, by, func(*session.State) ([]events.Fact, error) { return facts, nil })
 	if err != nil {

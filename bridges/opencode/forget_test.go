@@ -12,7 +12,7 @@ type feed struct {
 	n int
 }
 
-func (f *feed) say(lines ...string) (words []string) {
+func (f *feed) translate(lines ...string) (words []string) {
 	for _, r := range script(lines...) {
 		r.Event = []byte(strings.Replace(string(r.Event), `"evt_`, fmt.Sprintf(`"evt_%d_`, f.n), 1))
 		f.n++
@@ -48,11 +48,11 @@ func (s *session) entities() int {
 func TestForgetting(t *testing.T) {
 	const rounds = 3_000
 	f := &feed{t: NewTranslator()}
-	f.say(created)
+	f.translate(created)
 	var first string
 	most := 0
 	for n := range rounds {
-		got := strings.Join(f.say(round(n)...), "\n")
+		got := strings.Join(f.translate(round(n)...), "\n")
 		got = strings.ReplaceAll(got, fmt.Sprintf("-%d", n), "")
 		if n == 0 {
 			first = got
@@ -78,11 +78,12 @@ func TestForgetting(t *testing.T) {
 // TestLateAboutTheForgotten checks that events about removed entities are counted as late, and add no facts.
 func TestLateAboutTheForgotten(t *testing.T) {
 	f := &feed{t: NewTranslator()}
-	f.say(created)
+	f.translate(created)
 	for n := range 3 * messagesKept {
-		f.say(round(n)...)
+		f.translate(round(n)...)
 	}
-	again := strings.Join(f.say(strings.Split(strings.ReplaceAll(strings.Join(round(9_999), "\n"), "c1-9999", "c1-300"),
+	again := strings.Join(f.translate(strings.Split(strings.ReplaceAll(strings.Join(round(9_999),
+		"\n"), "c1-9999", "c1-300"),
 		"\n")...), "\n")
 	if strings.Contains(again, "tool.started c1-300") || !strings.Contains(again, "tool.started p2-9999") {
 		t.Errorf("the provider's id of a removed call is used again:\n%s", again)
@@ -95,7 +96,7 @@ func TestLateAboutTheForgotten(t *testing.T) {
 		"replied": strings.ReplaceAll(replied("r1", "once"), "r1", "r1-300"),
 	} {
 		late := f.t.Report().Late
-		if got := f.say(line, busy, idle); len(got) != 0 {
+		if got := f.translate(line, busy, idle); len(got) != 0 {
 			t.Errorf("%s: facts %v", name, got)
 		}
 		if got := f.t.Report().Late; got != late+1 {
@@ -108,12 +109,12 @@ func TestLateAboutTheForgotten(t *testing.T) {
 // permission, and a pending message.
 func TestOpenIsRemembered(t *testing.T) {
 	f := &feed{t: NewTranslator()}
-	f.say(created, asks, asksIt, busy, answers1, tool("p9", "c9", running), permission("r9", "c9", "rm"))
-	f.say(strings.ReplaceAll(asks, "m1", "waits"))
+	f.translate(created, asks, asksIt, busy, answers1, tool("p9", "c9", running), permission("r9", "c9", "rm"))
+	f.translate(strings.ReplaceAll(asks, "m1", "waits"))
 	for n := range 5 * messagesKept {
 		a := fmt.Sprintf(`"a-%d"`, n)
 		call := strings.NewReplacer(`"a1"`, a, `"p1"`, fmt.Sprintf(`"x-%d"`, n))
-		f.say(strings.ReplaceAll(answers1, `"a1"`, a), call.Replace(tool("p1", fmt.Sprintf("k-%d", n), running)),
+		f.translate(strings.ReplaceAll(answers1, `"a1"`, a), call.Replace(tool("p1", fmt.Sprintf("k-%d", n), running)),
 			call.Replace(tool("p1", fmt.Sprintf("k-%d", n), `{"status":"completed","output":"x"}`)))
 	}
 	s := f.t.sessions["ses_1"]
@@ -123,7 +124,7 @@ func TestOpenIsRemembered(t *testing.T) {
 	if len(s.messages) > 2*messagesKept+2 {
 		t.Errorf("%d messages are in memory", len(s.messages))
 	}
-	got := strings.Join(f.say(replied("r9", "once"), tool("p9", "c9", `{"status":"completed","output":"x"}`),
+	got := strings.Join(f.translate(replied("r9", "once"), tool("p9", "c9", `{"status":"completed","output":"x"}`),
 		finished("a1", "m1", "stop")), "\n")
 	if !strings.Contains(got, "prompt.answered r9") || !strings.Contains(got, "tool.completed c9") {
 		t.Errorf("open entities are translated as\n%s", got)
@@ -142,7 +143,7 @@ func TestManySessions(t *testing.T) {
 		for i := range lines {
 			lines[i] = strings.ReplaceAll(lines[i], "ses_1", id)
 		}
-		return f.say(lines...)
+		return f.translate(lines...)
 	}
 	for n := range sessions {
 		id := fmt.Sprint("ses_d", n)
@@ -157,7 +158,7 @@ func TestManySessions(t *testing.T) {
 	if got := in("ses_d7", created, asks); len(got) != 0 || f.t.Report().Late != late+2 || len(f.t.sessions) != 0 {
 		t.Errorf("a deleted session adds %v, %d late", got, f.t.Report().Late-late)
 	}
-	if got := f.say("server.connected {}", created); len(got) == 0 || got[0] != "restart" {
+	if got := f.translate("server.connected {}", created); len(got) == 0 || got[0] != "restart" {
 		t.Errorf("a restart after all sessions were deleted is translated as %v", got)
 	}
 	for n := range sessions {
@@ -180,11 +181,11 @@ func TestManySessions(t *testing.T) {
 // TestLostIsBounded checks that any number of restarts takes bounded memory.
 func TestLostIsBounded(t *testing.T) {
 	f := &feed{t: NewTranslator()}
-	f.say(created)
+	f.translate(created)
 	// Each restart loses a turn, a call and a prompt.
 	for n := range lostMax / 2 {
-		f.say("server.connected {}")
-		f.say(round(n)[:6]...)
+		f.translate("server.connected {}")
+		f.translate(round(n)[:6]...)
 	}
 	if got := len(f.t.Report().Lost); got != lostMax {
 		t.Errorf("%d entries, want %d", got, lostMax)

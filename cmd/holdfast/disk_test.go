@@ -37,7 +37,7 @@ func healthyDir(t *testing.T) (string, map[events.Ref]uint64) {
 	c := startUp(t, dir)
 	for i := range diskSessions {
 		c.asks(diskRef(i))
-		c.say(diskRef(i), events.SessionReleased{})
+		c.append(diskRef(i), events.SessionReleased{})
 	}
 	for i := range diskSessions {
 		c.folded(diskRef(i))

@@ -91,8 +91,8 @@ func tryUp(t *testing.T, dir string) (c *upCell, said string) {
 	return c, ""
 }
 
-// say appends facts of a harness as one commit.
-func (c *upCell) say(r events.Ref, facts ...events.Fact) {
+// append appends facts of a harness as one commit.
+func (c *upCell) append(r events.Ref, facts ...events.Fact) {
 	c.t.Helper()
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
@@ -180,8 +180,8 @@ func expect(t *testing.T, found map[string]finding, check, level, says string) {
 // asks opens a session with a turn that waits for the result of a call, which is a person's answer.
 func (c *upCell) asks(r events.Ref) {
 	c.t.Helper()
-	c.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	c.say(r, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
+	c.append(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	c.append(r, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
 		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?",
 			Delivery:    events.DeliverToolResult,
 			OnOwnerLoss: events.LossKeep,
@@ -270,7 +270,7 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	r, orphan := events.Ref{Harness: "h1", Session: "s1"}, events.Ref{Harness: "h1", Session: "orphan"}
 	c.asks(r)
-	c.say(r, events.SessionReleased{})
+	c.append(r, events.SessionReleased{})
 	runAs(t, c.note.NATS, exitDone, "answer", "h1/s1", "p1", "a")
 	natstest.Until(t, "the continuation to be asked for", func() bool {
 		st := c.folded(r)
@@ -280,7 +280,7 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 		t.Fatalf("turn %+v, owned %v", st.Turn, st.Owned)
 	}
 	expect(t, c.doctor(), "orphans", levelOK, "none")
-	c.say(orphan, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	c.append(orphan, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	c.folded(orphan)
 	expect(t, c.doctor(), "orphans", levelWrong, "1 open under a process that is gone: h1/orphan")
 }

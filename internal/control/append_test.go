@@ -69,7 +69,7 @@ func TestSettleManyOfOldDocuments(t *testing.T) {
 			t.Errorf("%s: %d, was %d before the old document", name, n, decided[name])
 		}
 	}
-	next := w.say(w.state("s"), events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	next := w.append(w.state("s"), events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	if x := settle(next); x.Err != nil || len(x.Facts) != 1 || w.state("s").Turn != nil {
 		t.Errorf("of the next one: %v, %d facts", x.Err, len(x.Facts))
 	}

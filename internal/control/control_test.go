@@ -32,8 +32,8 @@ func newWorld(t testing.TB) *world {
 
 func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
 
-// say appends facts of the harness and returns the session after them.
-func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
+// append appends facts of the harness and returns the session after them.
+func (w *world) append(s *session.State, facts ...events.Fact) *session.State {
 	w.t.Helper()
 	var evs []events.Event
 	for _, f := range facts {
@@ -51,7 +51,7 @@ func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
 // open opens a session with a turn.
 func (w *world) open(name string) *session.State {
 	w.t.Helper()
-	return w.say(
+	return w.append(
 		session.New(ref(name)),
 		events.SessionOpened{Incarnation: "17"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
@@ -149,7 +149,7 @@ func TestDecides(t *testing.T) {
 func TestDocumentLags(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("s")
-	w.say(s, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	w.append(s, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	l, _ := w.run(Config{Decide: interrupt})
 	w.store(s)
 	natstest.Until(t, "the newer turn to end", func() bool { return w.state("s").Turn == nil })
@@ -312,9 +312,9 @@ func TestSettleMany(t *testing.T) {
 			s := w.open(fmt.Sprint(kind, i))
 			switch kind {
 			case "lags", "alone-lags":
-				w.say(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+				w.append(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 			case "idle", "alone-idle":
-				s = w.say(s, events.TurnCompleted{Turn: "t1"})
+				s = w.append(s, events.TurnCompleted{Turn: "t1"})
 			}
 			states = append(states, s)
 		}

@@ -38,7 +38,7 @@ func TestExecuteLosesRaces(t *testing.T) {
 				t.Errorf("%s: decided on %d, the last commit is %d", name, now.Seq, s.Seq)
 			}
 			if checks <= first {
-				s = w.say(s, events.UsageReported{Turn: "t1", Model: "m"})
+				s = w.append(s, events.UsageReported{Turn: "t1", Model: "m"})
 			}
 			return session.Decision{
 				Facts: []events.Fact{events.TurnRequested{Turn: "t2", Cause: events.CauseRetry}},

@@ -50,10 +50,10 @@ func (i Impostor) Start(t testing.TB) string {
 // serve talks to one client until one side closes the connection.
 func (i Impostor) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the client may have closed it
-	say := func(format string, v ...any) {
+	write := func(format string, v ...any) {
 		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have closed it: the scanner reports that
 	}
-	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
+	write(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
 		i.Version, i.JetStream)
 	sids := map[string]string{} // of subscriptions, by inbox
 	in := bufio.NewScanner(conn)
@@ -65,11 +65,11 @@ func (i Impostor) serve(conn net.Conn) {
 		switch words[0] {
 		case "CONNECT":
 			if i.Refusal != "" {
-				say("-ERR '%s'", i.Refusal)
+				write("-ERR '%s'", i.Refusal)
 				return
 			}
 		case "PING":
-			say("PONG")
+			write("PONG")
 		case "SUB":
 			sids[strings.TrimSuffix(words[1], ".*")] = words[len(words)-1]
 		case "PUB", "HPUB":
@@ -77,7 +77,7 @@ func (i Impostor) serve(conn net.Conn) {
 				continue
 			}
 			reply := words[2]
-			say("HMSG %s %s 16 16\r\nNATS/1.0 503\r\n\r\n", reply, sids[reply[:strings.LastIndexByte(reply, '.')]])
+			write("HMSG %s %s 16 16\r\nNATS/1.0 503\r\n\r\n", reply, sids[reply[:strings.LastIndexByte(reply, '.')]])
 		}
 	}
 }

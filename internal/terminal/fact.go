@@ -115,33 +115,33 @@ func data(e *events.Event) []byte {
 // for a new session.
 func Changes(before, after *session.State, now time.Time) []string {
 	var lines []string
-	say := func(format string, args ...any) {
+	add := func(format string, args ...any) {
 		lines = append(lines, strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "))
 	}
 	if before == nil {
 		before = &session.State{}
 	}
 	if before.Phase != after.Phase {
-		say("%s → %s  %s", orDash(string(before.Phase)), after.Phase, Doing(after, now))
+		add("%s → %s  %s", orDash(string(before.Phase)), after.Phase, Doing(after, now))
 	}
 	if before.Owned && !after.Owned && after.Closed == nil {
-		say("owner %s (incarnation %s, epoch %d)", after.Left, after.Incarnation, after.Epoch)
+		add("owner %s (incarnation %s, epoch %d)", after.Left, after.Incarnation, after.Epoch)
 	}
 	if after.Owned && (after.Epoch != before.Epoch || !before.Owned) {
-		say("owned by incarnation %s, epoch %d", after.Incarnation, after.Epoch)
+		add("owned by incarnation %s, epoch %d", after.Incarnation, after.Epoch)
 	}
 	for _, id := range after.PendingPrompts() {
 		if before.Prompts[id] == nil {
-			say("asks: %s %s", after.Prompts[id].Kind, id)
+			add("asks: %s %s", after.Prompts[id].Kind, id)
 		}
 	}
 	lines = append(lines, owed(before, after)...)
 	for i := range after.Recent {
 		e := &after.Recent[i]
 		if e.Seq > before.Seq {
-			say("%s %s %s %s %s", e.Entity, e.ID, e.Name, e.Outcome, e.Reason)
+			add("%s %s %s %s %s", e.Entity, e.ID, e.Name, e.Outcome, e.Reason)
 		} else if e.Late != nil && e.Late.Seq > before.Seq {
-			say("%s %s %s: its result came late and changes nothing", e.Entity, e.ID, e.Name)
+			add("%s %s %s: its result came late and changes nothing", e.Entity, e.ID, e.Name)
 		}
 	}
 	return lines
@@ -150,7 +150,7 @@ func Changes(before, after *session.State, now time.Time) []string {
 // owed returns the changes of pending work: retries, compactions, the queue.
 func owed(before, after *session.State) []string {
 	var lines []string
-	say := func(format string, args ...any) {
+	add := func(format string, args ...any) {
 		lines = append(lines, strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "))
 	}
 	if r, was := &after.Retry, &before.Retry; r.State != "" &&
@@ -162,11 +162,11 @@ func owed(before, after *session.State) []string {
 		case session.RetryAbandoned:
 			text = r.Reason
 		}
-		say("retry of turn %s %s: attempt %d %s%s", r.Turn, r.State, r.Attempt, text, kindOf(r.Error))
+		add("retry of turn %s %s: attempt %d %s%s", r.Turn, r.State, r.Attempt, text, kindOf(r.Error))
 	}
 	if c, was := after.Compaction, before.Compaction; c != nil &&
 		(was == nil || was.ID != c.ID || was.State != c.State) {
-		say("compaction %s %s %s%s", c.ID, c.State, c.Reason, kindOf(c.Error))
+		add("compaction %s %s %s%s", c.ID, c.State, c.Reason, kindOf(c.Error))
 	}
 	known := map[string]bool{}
 	for i := range before.Queue {
@@ -174,14 +174,14 @@ func owed(before, after *session.State) []string {
 	}
 	for i := range after.Queue {
 		if m := &after.Queue[i]; !known[m.ID] {
-			say("message %s queued, place %d", m.ID, i+1)
+			add("message %s queued, place %d", m.ID, i+1)
 		}
 	}
 	if t, was := after.Pending.Turn, before.Pending.Turn; t != nil && (was == nil || was.ID != t.ID) {
-		say("turn %s wanted: %s, attempt %d %s", t.ID, t.Cause, max(t.Attempt, 1), t.Message)
+		add("turn %s wanted: %s, attempt %d %s", t.ID, t.Cause, max(t.Attempt, 1), t.Message)
 	}
 	if u, was := after.Usage, before.Usage; u != nil && u.Warn && (was == nil || !was.Warn) {
-		say("usage %.0f%%: near to where it is compacted", u.Percent)
+		add("usage %.0f%%: near to where it is compacted", u.Percent)
 	}
 	return lines
 }

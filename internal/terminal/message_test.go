@@ -17,11 +17,13 @@ import (
 func later() []events.Commit {
 	x := &history{}
 	harness := func(facts ...events.Fact) {
-		x.say(events.WriterHarness, events.HarnessSource("agent", "7"), 1, facts...)
+		x.append(events.WriterHarness, events.HarnessSource("agent", "7"), 1, facts...)
 	}
-	retry := func(facts ...events.Fact) { x.say(events.WriterRetry, events.ServiceSource("retry", "x"), 1, facts...) }
+	retry := func(facts ...events.Fact) {
+		x.append(events.WriterRetry, events.ServiceSource("retry", "x"), 1, facts...)
+	}
 	compact := func(facts ...events.Fact) {
-		x.say(events.WriterCompaction, events.ServiceSource("compaction", "x"), 1, facts...)
+		x.append(events.WriterCompaction, events.ServiceSource("compaction", "x"), 1, facts...)
 	}
 	busy := events.Failure{Kind: "rate_limit", Text: "slow\x1b[31m down"}
 	harness(

@@ -46,7 +46,7 @@ func now() time.Time { return at(0).Add(75 * time.Second) }
 // history collects the commits of a session, a second apart.
 type history struct{ commits []events.Commit }
 
-func (x *history) say(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
+func (x *history) append(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
 	r := events.Ref{Harness: "agent", Session: "s1"}
 	seq := uint64(len(x.commits) + 1)
 	c := events.Commit{Ref: r, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true, At: at(len(x.commits))}
@@ -60,16 +60,16 @@ func (x *history) say(w events.Writer, source string, epoch uint64, facts ...eve
 func log(t *testing.T) []events.Commit {
 	t.Helper()
 	x := &history{}
-	say := x.say
+	add := x.append
 	h := func(inc string) string { return events.HarnessSource("agent", inc) }
-	say(
+	add(
 		events.WriterHarness,
 		h("7"),
 		1,
 		events.SessionOpened{Incarnation: "7", Title: "Fix\x1b[2J the\tbuild", Agent: "coder", Model: "m1"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 	)
-	say(
+	add(
 		events.WriterHarness,
 		h("7"),
 		1,
@@ -93,15 +93,15 @@ func log(t *testing.T) []events.Commit {
 		},
 		events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 60_000}, ContextLimit: 200_000},
 	)
-	say(
+	add(
 		events.WriterReconciler,
 		events.ServiceSource("reconciler", "x"),
 		1,
 		events.SessionOrphaned{Reason: "owner-lost", Incarnation: "7"},
 		events.ToolInterrupted{Call: "c1", Reason: "owner-lost"},
 	)
-	say(events.WriterHarness, h("7"), 1, events.ToolCompleted{Call: "c1", Output: json.RawMessage(`"ok"`)})
-	say(events.WriterRetry, "/service/retry/x", 1, events.ToolCompleted{Call: "c9"})
+	add(events.WriterHarness, h("7"), 1, events.ToolCompleted{Call: "c1", Output: json.RawMessage(`"ok"`)})
+	add(events.WriterRetry, "/service/retry/x", 1, events.ToolCompleted{Call: "c9"})
 	return x.commits
 }
 

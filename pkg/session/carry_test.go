@@ -37,15 +37,15 @@ func wantCarried(t *testing.T, what string, list []session.Carried, want ...stri
 // as many as a fact may name.
 func TestCarriedIsBounded(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	for i := range 20 {
 		id := fmt.Sprintf("p%02d", i)
-		f.say(events.WriterHarness, asking(id, "t1"))
-		f.say(events.WriterLedger, answering(id))
-		f.say(events.WriterHarness, events.PromptDelivered{Prompt: id})
+		f.append(events.WriterHarness, asking(id, "t1"))
+		f.append(events.WriterLedger, answering(id))
+		f.append(events.WriterHarness, events.PromptDelivered{Prompt: id})
 	}
-	f.say(events.WriterHarness, asking("last", "t1"))
-	f.say(events.WriterLedger, answering("last"))
+	f.append(events.WriterHarness, asking("last", "t1"))
+	f.append(events.WriterLedger, answering("last"))
 	if got := carriedIDs(f.s.Turn.Prompts); len(got) != 17 || got[0] != "p04" || got[16] != "last" {
 		t.Errorf("carried: %v", got)
 	}
@@ -55,8 +55,8 @@ func TestCarriedIsBounded(t *testing.T) {
 			id := fmt.Sprintf("q%d.%03d", round, i)
 			ask, answer = append(ask, asking(id, "t1")), append(answer, answering(id))
 		}
-		f.say(events.WriterHarness, ask...)
-		f.say(events.WriterLedger, answer...)
+		f.append(events.WriterHarness, ask...)
+		f.append(events.WriterLedger, answer...)
 		if n := len(f.s.Turn.Prompts); n < session.OpenPromptsMax || n > events.PromptsNamedMax {
 			t.Errorf("%d prompts are carried", n)
 		}
@@ -70,19 +70,19 @@ func TestCarriedIsBounded(t *testing.T) {
 // TestCarriedLeaves: a prompt leaves the lists when its process refuses it, or when a turn that was given it completes.
 func TestCarriedLeaves(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
 		asking("p2", "t1"))
-	f.say(events.WriterLedger, answering("p1"), answering("p2"))
+	f.append(events.WriterLedger, answering("p1"), answering("p2"))
 	wantCarried(t, "settled", f.s.Turn.Prompts, "p1", "p2")
-	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
+	f.append(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
 	wantCarried(t, "refused", f.s.Turn.Prompts, "p2")
-	f.say(events.WriterHarness, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-	f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"}))
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseRetry})
-	f.say(events.WriterLedger, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseAnswer}))
+	f.append(events.WriterHarness, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.append(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"}))
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseRetry})
+	f.append(events.WriterLedger, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseAnswer}))
 	wantCarried(t, "asked for while t2 runs", f.s.Pending.Turn.Prompts, "p2")
 	clone := f.s.Clone()
-	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t2"})
+	f.append(events.WriterHarness, events.TurnCompleted{Turn: "t2"})
 	if f.s.Pending.Turn != nil {
 		t.Errorf("t2 has brought all that t3 was requested for, and t3 is still requested: %+v", f.s.Pending.Turn)
 	}
@@ -96,21 +96,21 @@ func TestCarriedLeaves(t *testing.T) {
 // that names nothing and inherits what the turn before carried.
 func TestCarriedByItsMessage(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverMessage}, asking("p2", "t1"))
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 	if err != nil || len(f.s.Queue) != 0 {
 		t.Fatal(err)
 	}
-	f.say(events.WriterLedger, d.Facts...)
-	f.say(events.WriterLedger, answering("p2"))
+	f.append(events.WriterLedger, d.Facts...)
+	f.append(events.WriterLedger, answering("p2"))
 	wantCarried(t, "both settled in the turn", f.s.Turn.Prompts, "p1", "p2")
-	f.say(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	f.append(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	wantCarried(t, "inherited", f.s.Pending.Turn.Prompts, "p2")
 	message := f.s.Queue[0].ID
-	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: message, By: "ada"})
+	f.append(events.WriterCompaction, events.MessageWithdrawn{Message: message, By: "ada"})
 	if got := f.s.Carry(); !slices.Equal(got, []string{"p2"}) {
 		t.Errorf("with the answer's message taken back: %v", got)
 	}
@@ -120,10 +120,10 @@ func TestCarriedByItsMessage(t *testing.T) {
 // takes in by itself. The view changes when that changes.
 func TestWorkBrings(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
 		asking("p2", ""))
-	f.say(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
-	f.say(events.WriterLedger, answering("p1"), answering("p2"))
+	f.append(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
+	f.append(events.WriterLedger, answering("p1"), answering("p2"))
 	brought := func() (ids []string) {
 		t.Helper()
 		work, err := f.s.Work(f.src)
@@ -139,17 +139,17 @@ func TestWorkBrings(t *testing.T) {
 		t.Errorf("beside the living process: %v", got)
 	}
 	before := f.s.ViewClone()
-	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
+	f.append(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
 	if got := brought(); !slices.Equal(got, []string{"p1"}) || session.WorkChanged(before, f.s) {
 		t.Errorf("the turn that asked is over: %v", got)
 	}
 	before = f.s.ViewClone()
-	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1"})
+	f.append(events.WriterHarness, events.PromptDelivered{Prompt: "p1"})
 	if got := brought(); len(got) != 0 || !session.WorkChanged(before, f.s) {
 		t.Errorf("its process has it after all: %v", got)
 	}
 
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 	if got := brought(); !slices.Equal(got, []string{"p2"}) {
 		t.Errorf("its process is gone: %v", got)
 	}
@@ -164,16 +164,17 @@ func TestLargeDecisionsAreOmitted(t *testing.T) {
 	for i := range 10 {
 		large = append(large, asking(fmt.Sprintf("p%d", i), ""))
 	}
-	f.say(events.WriterHarness, large...)
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.append(events.WriterHarness, large...)
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 	long := make([]byte, events.QuestionsBytesMax)
 	for i := range long {
 		long[i] = 'x'
 	}
 	for i := range 10 {
-		f.say(events.WriterLedger, events.PromptRejected{Prompt: fmt.Sprintf("p%d", i), Text: string(long), By: "ada"})
+		f.append(events.WriterLedger, events.PromptRejected{Prompt: fmt.Sprintf("p%d", i),
+			Text: string(long), By: "ada"})
 	}
-	f.say(events.WriterLedger, f.s.Continue("", "", ""))
+	f.append(events.WriterLedger, f.s.Continue("", "", ""))
 	for _, whole := range []bool{false, true} {
 		view := f.s.Work
 		if whole {
@@ -201,12 +202,13 @@ func TestLargeDecisionsAreOmitted(t *testing.T) {
 // process repeats neither.
 func TestCarriedIsInherited(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, asking("p1", ""), asking("p2", ""))
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
-	f.say(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "", "")) // p2 is settled only here
+	f.append(events.WriterHarness, asking("p1", ""), asking("p2", ""))
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.append(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "",
+		"")) // p2 is settled only here
 	// as if it was claimed by commits that do not matter here
 	f.s.Epoch, f.s.Owned = f.s.Epoch+1, true
-	f.say(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer,
+	f.append(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer,
 		Prompts: []string{"p2", "never", "p1"}})
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p2", "p1")
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseAnswer})
@@ -217,10 +219,10 @@ func TestCarriedIsInherited(t *testing.T) {
 	if f.s.LastTurn.Prompts != nil {
 		t.Errorf("two turns carry them: %v", f.s.LastTurn.Prompts)
 	}
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	f.e(events.TurnStopped{Turn: "t2", Actor: events.ActorPerson})
-	f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseRetry, OfTurn: "t2"}))
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseRetry, OfTurn: "t2"}))
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
 	wantCarried(t, "stopped before it began", f.s.LastTurn.Prompts, "p2", "p1")
 	f.e(events.TurnStarted{Turn: "t4", Cause: events.CauseMessage, Message: "m4"})
 	if len(f.s.Turn.Prompts)+len(f.s.Prompts) != 0 {
@@ -232,7 +234,7 @@ func TestCarriedIsInherited(t *testing.T) {
 func (f *feeder) e(fact events.Fact) {
 	f.t.Helper()
 	before := f.s.Ignored.Count
-	f.say(events.WriterHarness, fact)
+	f.append(events.WriterHarness, fact)
 	if f.s.Ignored.Count != before {
 		f.t.Errorf("%s is ignored: %+v", fact.Kind(), f.s.Ignored.Last)
 	}
@@ -243,7 +245,7 @@ func TestNamedIsNotOvertaken(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	f.e(asking("p1", "t1"))
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
 	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage, Prompts: []string{"p1"}})
 	f.e(events.TurnCompleted{Turn: "t2"})
@@ -258,7 +260,7 @@ func TestAdoptedCallBringsItsDecision(t *testing.T) {
 	f.e(events.ToolStarted{Call: "c1", Name: "ask"})
 	f.e(events.PromptRequested{Prompt: "p1", Call: "c1", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverToolResult})
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	f.s.Epoch++ // as if it was claimed by commits that do not matter here
 	if f.s.HasWork() {
 		t.Error("a process that has adopted nothing is given the decision")
@@ -271,7 +273,7 @@ func TestAdoptedCallBringsItsDecision(t *testing.T) {
 
 // orphan says that the owning process is gone.
 func (f *feeder) orphan() {
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 }
 
 // claim gives the session a new epoch, as if by commits that do not matter here.
@@ -285,7 +287,7 @@ func TestReceiptBeforeTheCallEnds(t *testing.T) {
 	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
 	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
 		Delivery: events.DeliverCallback})
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	f.e(events.PromptDelivered{Prompt: "p1"})
 	wantCarried(t, "permitted", f.s.Turn.Prompts, "p1")
 	f.e(events.ToolCompleted{Call: "c1"})
@@ -303,9 +305,9 @@ func TestDecidedAfterTheRequest(t *testing.T) {
 	f.orphan()
 	f.claim()
 	f.e(asking("q", "")) // while it waits, no continuation is requested
-	f.say(events.WriterLedger, answering("p1"))
-	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
-	f.say(events.WriterLedger, answering("p2"))
+	f.append(events.WriterLedger, answering("p1"))
+	f.append(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
+	f.append(events.WriterLedger, answering("p2"))
 	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
 	if f.s.Prompts["p1"] != nil || f.s.Prompts["p2"] == nil {
 		t.Errorf("owed: %v, want p2 and not p1", keys(f.s.Prompts))
@@ -321,7 +323,7 @@ func TestBackgroundCallTakesItsDecision(t *testing.T) {
 	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverToolResult, Blocking: new(false)})
 	f.e(events.TurnCompleted{Turn: "t1"})
-	f.say(events.WriterLedger, answering("p1"), f.s.Naming(events.TurnRequested{Turn: "t2",
+	f.append(events.WriterLedger, answering("p1"), f.s.Naming(events.TurnRequested{Turn: "t2",
 		Cause: events.CauseMessage}))
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts)
 	if work, err := f.s.Work(f.src); err != nil || len(work.Turn.Prompts) != 0 || work.Prompts["p1"] == nil {
@@ -370,7 +372,7 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.say(events.WriterLedger, d.Facts...)
+	f.append(events.WriterLedger, d.Facts...)
 	look("after the answer")
 }
 
@@ -386,14 +388,14 @@ func TestAnswerTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.say(events.WriterLedger, d.Facts...)
-	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: f.s.Queue[0].ID, By: "ada"})
+	f.append(events.WriterLedger, d.Facts...)
+	f.append(events.WriterCompaction, events.MessageWithdrawn{Message: f.s.Queue[0].ID, By: "ada"})
 	if got := f.s.Carry(); len(got) != 0 || f.s.Prompts["p1"] != nil {
 		t.Errorf("%v, still owed: %v", got, keys(f.s.Prompts))
 	}
 	for i := range session.RecentMax {
 		id := fmt.Sprint("m", i)
-		f.say(events.WriterCompaction, events.MessageAccepted{Message: id, Content: []byte(`1`), Synthetic: true},
+		f.append(events.WriterCompaction, events.MessageAccepted{Message: id, Content: []byte(`1`), Synthetic: true},
 			events.MessageWithdrawn{Message: id, By: "ada"})
 	}
 	if got := f.s.Carry(); len(got) != 0 {
@@ -406,14 +408,14 @@ func TestCarriedIDStaysClosed(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	f.e(asking("p1", "t1"))
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	f.e(events.PromptDelivered{Prompt: "p1"})
 	for i := range session.RecentMax {
 		id := fmt.Sprint("c", i)
 		f.e(events.ToolStarted{Call: id, Turn: "t1", Name: "bash"})
 		f.e(events.ToolCompleted{Call: id})
 	}
-	f.say(events.WriterHarness, asking("p1", "t1"))
+	f.append(events.WriterHarness, asking("p1", "t1"))
 	f.mustIgnore(1, session.WhyClosedID)
 }
 
@@ -422,12 +424,12 @@ func TestCarriedIDStaysClosed(t *testing.T) {
 func TestStoppedRequestKeepsWhatWasCarried(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	f.say(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+	f.append(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
 	f.e(asking("p1", "t1"))
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	f.e(events.PromptDelivered{Prompt: "p1"})
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	if got := f.s.Carry(); !slices.Equal(got, []string{"p1"}) {
 		t.Errorf("the next turn names %v", got)
 	}
@@ -444,9 +446,9 @@ func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 	f.claim()
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(asking("p1", "t1"))
-	f.say(events.WriterLedger, answering("p1"))
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, answering("p1"))
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 	stopped := f.s.Seq
 	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
 	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "old", By: "ada"}, f.src)
@@ -475,7 +477,7 @@ func TestAnswersTakenBack(t *testing.T) {
 	f.orphan()
 	f.claim()
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 	held := f.s.Seq
 	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
 	answer := func(prompt string) string {
@@ -524,7 +526,7 @@ func TestAnsweredWhileAnotherWaits(t *testing.T) {
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
 	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`), Synthetic: true},
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`), Synthetic: true},
 		events.MessageAccepted{Message: "m3", Content: []byte(`"x"`), Synthetic: true})
 	f.person(events.WriterLedger, "ada", events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer, Message: "m2"})
 	f.e(events.TurnFailed{Turn: "own", Error: events.Failure{Kind: "authentication"}})
@@ -551,9 +553,9 @@ func TestReceiptAfterTheTurn(t *testing.T) {
 			f := newFeeder(t)
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 			f.e(optional("p1", "t1", events.DeliverCallback))
-			f.say(events.WriterLedger, answering("p1"))
+			f.append(events.WriterLedger, answering("p1"))
 			f.e(c.end)
-			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)},
+			f.append(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)},
 				f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"}))
 			f.e(events.PromptDelivered{Prompt: "p1"})
 			wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
@@ -579,7 +581,7 @@ func TestDeliveredInTheSameCommit(t *testing.T) {
 	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask", Background: true})
 	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverToolResult})
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, answering("p1"))
 	for i := range session.RecentMax {
 		call := fmt.Sprint("bash", i)
 		f.e(events.ToolStarted{Call: call, Turn: "t1", Name: "bash"})
@@ -587,7 +589,7 @@ func TestDeliveredInTheSameCommit(t *testing.T) {
 	}
 	f.e(events.TurnCompleted{Turn: "t1"})
 	f.orphan()
-	f.say(events.WriterReconciler, events.ToolCompleted{Call: "c1", Synthetic: true},
+	f.append(events.WriterReconciler, events.ToolCompleted{Call: "c1", Synthetic: true},
 		events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer, Prompt: "p1", Prompts: []string{"p1"}})
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
 }
@@ -602,7 +604,7 @@ func TestReceivedWhileRequested(t *testing.T) {
 		if !ok {
 			t.Fatal("no turn is requested for an answer that was not read")
 		}
-		f.say(events.WriterReconciler, owed)
+		f.append(events.WriterReconciler, owed)
 		f.e(events.PromptDelivered{Prompt: "p1", Refused: refused})
 		if p := f.s.Pending.Turn; p != nil {
 			t.Errorf("turn %s is still requested, with %v", p.ID, p.Prompts)
@@ -616,14 +618,14 @@ func TestStopOfARetryThatWasForgotten(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-	f.say(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: storyBegin,
+	f.append(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: storyBegin,
 		Error: events.Failure{Kind: "rate_limit"}})
 	for i := range session.RecentMax {
 		call := fmt.Sprint("bash", i)
 		f.e(events.ToolStarted{Call: call, Name: "bash"})
 		f.e(events.ToolCompleted{Call: call})
 	}
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 	if f.s.Retry.State != session.RetryAbandoned || f.s.Ignored.Count != 0 {
 		t.Errorf("%+v, ignored %+v", f.s.Retry, f.s.Ignored.Last)
 	}
@@ -636,15 +638,15 @@ func TestARequestIsComplete(t *testing.T) {
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1", Options: []byte(`{"model":"big"}`)})
 	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Title: "Colour",
 		Questions: []events.Question{{ID: "q", Question: "Which?"}}, Delivery: events.DeliverCallback})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
-	f.say(events.WriterLedger, answering("p1"))
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	f.append(events.WriterLedger, answering("p1"))
 	f.e(events.PromptDelivered{Prompt: "p1"})
 	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
 	owed, ok := f.s.Owed()
 	if !ok || owed.OfTurn != "t1" || string(owed.Options) != `{"model":"big"}` {
 		t.Fatalf("owed %v: %+v", ok, owed)
 	}
-	f.say(events.WriterReconciler, owed)
+	f.append(events.WriterReconciler, owed)
 	work, err := f.s.Work(f.src)
 	if err != nil || len(work.Turn.Prompts) != 1 {
 		t.Fatalf("%+v %v", work, err)

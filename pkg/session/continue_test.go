@@ -18,9 +18,9 @@ func (f *feeder) inVain() int {
 		if !ok {
 			return n
 		}
-		f.say(events.WriterReconciler, request)
+		f.append(events.WriterReconciler, request)
 		own := fmt.Sprintf("own-%d", f.s.Seq)
-		f.say(events.WriterHarness, events.TurnStarted{Turn: own, Cause: events.CauseMessage, Synthetic: true},
+		f.append(events.WriterHarness, events.TurnStarted{Turn: own, Cause: events.CauseMessage, Synthetic: true},
 			events.TurnCompleted{Turn: own})
 	}
 	f.t.Fatal("turns are requested without end")
@@ -52,10 +52,10 @@ func TestContinuationsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
-			f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true},
+			f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true},
 				asking("p1", "t1"))
-			f.say(events.WriterLedger, answering("p1"))
-			f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
+			f.append(events.WriterLedger, answering("p1"))
+			f.append(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
 			if n := f.inVain(); n != session.ContinuationsMax {
 				t.Errorf("%d turns were requested", n)
 			}
@@ -66,12 +66,12 @@ func TestContinuationsAreBounded(t *testing.T) {
 			if request, ok := f.s.OwedAndHeld(); !ok || request.Prompt != "p1" {
 				t.Errorf("%v, %+v", ok, request)
 			}
-			f.say(events.WriterHarness, events.TurnStarted{Turn: "late", Cause: events.CauseMessage, Synthetic: true,
+			f.append(events.WriterHarness, events.TurnStarted{Turn: "late", Cause: events.CauseMessage, Synthetic: true,
 				Prompts: []string{"p1"}}, events.TurnCompleted{Turn: "late"})
 			if f.s.Continuations.State != "" || f.s.Phase != session.Idle {
 				t.Errorf("held after a turn that brought it: %+v, phase %s", f.s.Continuations, f.s.Phase)
 			}
-			f.say(events.WriterHarness, asking("p2", ""), events.PromptUnattended{Prompt: "p2"})
+			f.append(events.WriterHarness, asking("p2", ""), events.PromptUnattended{Prompt: "p2"})
 			f.person(c.by, c.person, c.says)
 			if again := f.s.Continuations.Count == 0; again != c.again {
 				t.Errorf("%+v", f.s.Continuations)
@@ -84,19 +84,19 @@ func TestContinuationsAreBounded(t *testing.T) {
 // last one. A turn that is requested for another cause does not count.
 func TestContinuationsInTime(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true},
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true},
 		asking("p1", "t1"))
-	f.say(events.WriterLedger, answering("p1"))
-	f.say(events.WriterRetry, events.TurnRequested{Turn: "r", Cause: events.CauseRetry, OfTurn: "t1"})
-	f.say(events.WriterReconciler, events.TurnRequested{Turn: "m", Cause: events.CauseMessage})
-	f.say(events.WriterLedger, events.TurnRequested{Turn: "a", Cause: events.CauseAnswer})
+	f.append(events.WriterLedger, answering("p1"))
+	f.append(events.WriterRetry, events.TurnRequested{Turn: "r", Cause: events.CauseRetry, OfTurn: "t1"})
+	f.append(events.WriterReconciler, events.TurnRequested{Turn: "m", Cause: events.CauseMessage})
+	f.append(events.WriterLedger, events.TurnRequested{Turn: "a", Cause: events.CauseAnswer})
 	if f.s.Continuations.Count != 0 {
 		t.Errorf("another request counts: %+v", f.s.Continuations)
 	}
-	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
+	f.append(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
 	for i := range session.ContinuationsMax {
 		if f.s.Pending.Turn != nil {
-			f.say(events.WriterHarness, events.TurnStarted{Turn: fmt.Sprint("own", i), Cause: events.CauseMessage,
+			f.append(events.WriterHarness, events.TurnStarted{Turn: fmt.Sprint("own", i), Cause: events.CauseMessage,
 				Synthetic: true},
 				events.TurnCompleted{Turn: fmt.Sprint("own", i)})
 		}
@@ -107,12 +107,12 @@ func TestContinuationsInTime(t *testing.T) {
 		if _, held := f.s.OwedAndHeld(); held || f.s.Continuations.State != "" {
 			t.Errorf("held before the bound: %+v", f.s.Continuations)
 		}
-		f.say(events.WriterReconciler, request)
+		f.append(events.WriterReconciler, request)
 	}
 	if f.s.Continuations.State != "" {
 		t.Errorf("held while the last request is pending: %+v", f.s.Continuations)
 	}
-	f.say(events.WriterHarness, events.TurnStarted{Turn: f.s.Pending.Turn.ID},
+	f.append(events.WriterHarness, events.TurnStarted{Turn: f.s.Pending.Turn.ID},
 		events.TurnCompleted{Turn: f.s.Pending.Turn.ID})
 	if _, held := f.s.OwedAndHeld(); held || f.s.Continuations.State != "" || f.s.Phase != session.Idle {
 		t.Errorf("held although it is delivered: %+v, phase %s", f.s.Continuations, f.s.Phase)

@@ -261,20 +261,20 @@ func TestFoldIsTotal(t *testing.T) {
 func TestSourceAsItIs(t *testing.T) {
 	ref := events.Ref{Harness: "lap.top", Session: "s1"}
 	s := session.New(ref)
-	say := func(source string, epoch uint64, facts ...events.Fact) {
+	add := func(source string, epoch uint64, facts ...events.Fact) {
 		c := &events.Commit{Ref: ref, Writer: events.WriterHarness, Seq: s.Seq + 1, At: storyBegin}
 		for _, f := range facts {
 			c.Events = append(c.Events, events.New("e", source, ref, epoch, storyBegin, f))
 		}
 		s.Fold(c)
 	}
-	say("/harness/lap.top/a.1", 1, events.SessionOpened{Incarnation: "a.1"})
-	say("/harness/lap=2Etop/a=2E1", 1, events.ToolStarted{Call: "c1"})
-	say("/harness/lap.top/a.1", 1, events.ToolStarted{Call: "c2"})
-	say("/harness/lap.top/a.2", 1, events.ToolStarted{Call: "c3"})
-	say("/harness/lap=2Etop/a=2E2", 1, events.ToolStarted{Call: "c4"})
-	say("/harness/desktop/a.1", 1, events.ToolStarted{Call: "c5"})
-	say("/harness/lap.top/a.2", 2, events.SessionClaimed{Incarnation: "a.2"}, events.ToolStarted{Call: "c6"})
+	add("/harness/lap.top/a.1", 1, events.SessionOpened{Incarnation: "a.1"})
+	add("/harness/lap=2Etop/a=2E1", 1, events.ToolStarted{Call: "c1"})
+	add("/harness/lap.top/a.1", 1, events.ToolStarted{Call: "c2"})
+	add("/harness/lap.top/a.2", 1, events.ToolStarted{Call: "c3"})
+	add("/harness/lap=2Etop/a=2E2", 1, events.ToolStarted{Call: "c4"})
+	add("/harness/desktop/a.1", 1, events.ToolStarted{Call: "c5"})
+	add("/harness/lap.top/a.2", 2, events.SessionClaimed{Incarnation: "a.2"}, events.ToolStarted{Call: "c6"})
 	if got := keys(s.Tools); !slices.Equal(got, []string{"c1", "c2", "c6"}) || s.Ignored.Count != 3 {
 		t.Errorf("open are %v, ignored %d", got, s.Ignored.Count)
 	}

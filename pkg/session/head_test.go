@@ -175,37 +175,39 @@ var headCases = []struct {
 	{"calling", func(f *feeder) { f.harness(events.ToolStarted{Call: "c", Turn: "t", Name: "bash"}) }, "never"},
 	{"asks", func(f *feeder) { f.harness(question) }, "never views"},
 	{"asks until", func(f *feeder) { f.harness(timed) }, "after 30m0s timer views"},
-	{"answered", func(f *feeder) { f.harness(question); f.say(events.WriterLedger, answers) }, "after 10m0s views"},
+	{"answered", func(f *feeder) { f.harness(question); f.append(events.WriterLedger, answers) }, "after 10m0s views"},
 	{"done", func(f *feeder) { f.harness(done) }, "never"},
 	{"failed", func(f *feeder) { f.harness(failed) }, "now"},
 	{"failed, and a person asked", func(f *feeder) { f.harness(loose, failed) }, "never views"},
-	{"retrying", func(f *feeder) { f.harness(failed); f.say(events.WriterRetry, scheduled(f)) }, "after 20m0s timer"},
+	{"retrying", func(f *feeder) { f.harness(failed); f.append(events.WriterRetry, scheduled(f)) },
+		"after 20m0s timer"},
 	{"retrying, and retries are off", func(f *feeder) {
 		f.harness(failed)
-		f.say(events.WriterRetry, scheduled(f))
+		f.append(events.WriterRetry, scheduled(f))
 		f.set(&events.PolicyPatch{AutoRetry: events.Set(false)})
 	}, "now"},
 	{"retried, and retries are off", func(f *feeder) {
 		f.harness(failed)
-		f.say(events.WriterRetry, scheduled(f), events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t"})
+		f.append(events.WriterRetry, scheduled(f), events.TurnRequested{Turn: "u",
+			Cause: events.CauseRetry, OfTurn: "t"})
 		f.set(&events.PolicyPatch{AutoRetry: events.Set(false)})
 	}, "now views"},
 	{"given up", func(f *feeder) {
 		f.harness(failed)
-		f.say(events.WriterRetry, events.RetryAbandoned{Turn: "t", Attempt: 1, Reason: "quota"})
+		f.append(events.WriterRetry, events.RetryAbandoned{Turn: "t", Attempt: 1, Reason: "quota"})
 	}, "never"},
 	{"left a turn", func(f *feeder) { f.harness(events.SessionReleased{}) }, "never recover"},
 	{"left a turn to another owner", func(f *feeder) { f.s.Epoch++ }, "never recover"},
 	{"left nothing", func(f *feeder) { f.harness(done, events.SessionReleased{}) }, "never"},
-	{"queued", func(f *feeder) { f.harness(done); f.say(events.WriterCompaction, sends) }, "now"},
+	{"queued", func(f *feeder) { f.harness(done); f.append(events.WriterCompaction, sends) }, "now"},
 	{"queued behind a failure", func(f *feeder) {
-		f.say(events.WriterCompaction, sends)
+		f.append(events.WriterCompaction, sends)
 		f.harness(failed)
-		f.say(events.WriterRetry, events.RetryAbandoned{Turn: "t", Attempt: 1, Reason: "quota"})
+		f.append(events.WriterRetry, events.RetryAbandoned{Turn: "t", Attempt: 1, Reason: "quota"})
 	}, "never"},
 	{"requested", func(f *feeder) {
 		f.harness(done)
-		f.say(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage})
+		f.append(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage})
 	}, "never views"},
 	{"idle", func(f *feeder) {
 		f.set(&events.PolicyPatch{IdleCompactionAfterS: events.Set[int64](60)})
@@ -218,7 +220,11 @@ var headCases = []struct {
 		f.compact()
 		f.harness(events.CompactionFailed{Compaction: "k", Error: events.Failure{Kind: "server_error", Text: "x"}})
 	}, "now"},
-	{"closed", func(f *feeder) { f.harness(question); f.say(events.WriterLedger, events.SessionClosed{Reason: "r"}) },
+	{"closed", func(f *feeder) {
+		f.harness(question)
+		f.append(events.WriterLedger,
+			events.SessionClosed{Reason: "r"})
+	},
 		"never"},
 }
 
@@ -244,14 +250,14 @@ func scheduled(f *feeder) events.RetryScheduled {
 		Error: events.Failure{Kind: "server_error", Text: "x"}}
 }
 
-func (f *feeder) harness(facts ...events.Fact) { f.say(events.WriterHarness, facts...) }
+func (f *feeder) harness(facts ...events.Fact) { f.append(events.WriterHarness, facts...) }
 
 func (f *feeder) set(p *events.PolicyPatch) {
-	f.say(events.WriterLedger, events.SessionConfigured{Policy: p, By: "ada"})
+	f.append(events.WriterLedger, events.SessionConfigured{Policy: p, By: "ada"})
 }
 
 func (f *feeder) compact() {
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual, Used: 1,
+	f.append(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual, Used: 1,
 		Limit: 2})
 	f.harness(events.CompactionStarted{Compaction: "k"})
 }

@@ -19,7 +19,7 @@ func undelivered(t *testing.T, owed bool) *feeder {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(optional("p1", "t1", events.DeliverCallback))
-	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: owed})
+	f.append(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: owed})
 	return f
 }
 
@@ -43,7 +43,7 @@ func (f *feeder) own(turn string) {
 func TestAFailureHoldsADecision(t *testing.T) {
 	f := undelivered(t, true)
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
-	f.say(events.WriterRetry, events.RetryAbandoned{Turn: "t1", Attempt: 1, Reason: "authentication"})
+	f.append(events.WriterRetry, events.RetryAbandoned{Turn: "t1", Attempt: 1, Reason: "authentication"})
 	f.mustOwe("after the failure", false)
 	f.own("own")
 	f.mustOwe("after a turn that completed", true)
@@ -62,7 +62,7 @@ func TestAStopHoldsADecision(t *testing.T) {
 			f.e(events.TurnCompleted{Turn: "own"})
 		}, true},
 		"a turn that a service requests": {func(f *feeder) {
-			f.say(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+			f.append(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
 			f.e(events.TurnStarted{Turn: "t2"})
 		}, true},
 		"a turn that a person requests": {func(f *feeder) {
@@ -79,7 +79,7 @@ func TestAStopHoldsADecision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := undelivered(t, true)
-			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 			stopped := f.s.Seq
 			f.e(events.TurnCompleted{Turn: "t1"})
 			if !f.s.QueueMoves() || f.s.StoppedSeq != stopped {
@@ -130,11 +130,11 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 			}
 			stop := events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"}
 			if c.first {
-				f.say(events.WriterLedger, facts...)
-				f.say(events.WriterLedger, stop)
+				f.append(events.WriterLedger, facts...)
+				f.append(events.WriterLedger, stop)
 			} else {
-				f.say(events.WriterLedger, stop)
-				f.say(events.WriterLedger, facts...)
+				f.append(events.WriterLedger, stop)
+				f.append(events.WriterLedger, facts...)
 			}
 			f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
 			if len(f.s.Queue) != 1 || f.s.QueueMoves() {
@@ -161,12 +161,12 @@ func TestReceiptInAnotherTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.e(outside("p3"))
-			f.say(events.WriterLedger, answering("p3"))
+			f.append(events.WriterLedger, answering("p3"))
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1", Prompts: []string{"p3"}})
 			f.e(optional("p1", "t1", events.DeliverCallback))
-			f.say(events.WriterLedger, answering("p1"))
+			f.append(events.WriterLedger, answering("p1"))
 			f.e(outside("p2"))
-			f.say(events.WriterLedger, answering("p2"))
+			f.append(events.WriterLedger, answering("p2"))
 			f.e(c.end)
 			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
 			if got := carriedIDs(f.s.LastTurn.Prompts); len(got) != len(c.left) {
@@ -194,13 +194,14 @@ func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.say(events.WriterLedger, d.Facts...)
+		f.append(events.WriterLedger, d.Facts...)
 		message := f.s.Queue[0].ID
 		if !own {
 			message = "m2"
-			f.say(events.WriterCompaction, events.MessageAccepted{Message: message, Content: []byte(`"x"`)})
+			f.append(events.WriterCompaction, events.MessageAccepted{Message: message, Content: []byte(`"x"`)})
 		}
-		f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: message})
+		f.append(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage,
+			Message: message})
 		f.claim()
 		f.e(events.PromptDelivered{Prompt: "p1"})
 		if requested := f.s.Pending.Turn != nil; requested == own || (len(f.s.Queue) == 0) != own {
@@ -233,13 +234,13 @@ func TestAReceiptIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := undelivered(t, true)
 			f.e(events.PromptDelivered{Prompt: "p1"})
-			f.say(events.WriterHarness, c.before...)
+			f.append(events.WriterHarness, c.before...)
 			f.claim()
 			if !c.left {
 				f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 			}
 			clone := f.s.Clone()
-			f.say(events.WriterHarness, c.after...)
+			f.append(events.WriterHarness, c.after...)
 			if clone.Turn.Prompts[0].Had != 1 {
 				t.Errorf("the clone of before: %+v", clone.Turn.Prompts)
 			}
@@ -275,54 +276,54 @@ func TestNeededRequestsStay(t *testing.T) {
 	}{
 		"a retry that named the answer": {begin: func(f *feeder) {
 			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-			f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry,
+			f.append(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry,
 				OfTurn: "t1"}))
 		}, receipt: events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
 		"a turn after a child": {begin: func(f *feeder) {
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+			f.append(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 		"a turn that takes a message": {begin: func(f *feeder) {
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", "m2"))
+			f.append(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", "m2"))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 		"a turn for an answer with a late receipt": {begin: func(f *feeder) {
 			f.e(optional("p2", "", events.DeliverCallback))
 			f.e(events.PromptUnattended{Prompt: "p2"})
-			f.say(events.WriterLedger, answering("p2"))
+			f.append(events.WriterLedger, answering("p2"))
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 			f.e(events.PromptDelivered{Prompt: "p1"})
 			f.claim()
 		}, receipt: events.PromptDelivered{Prompt: "p2"}, gone: true},
 		"a turn that continues the open one": {begin: func(f *feeder) {
-			f.say(events.WriterLedger, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterLedger, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 		"a turn beside the open one": {begin: func(f *feeder) {
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}, gone: true},
 		"a turn for another answer": {begin: func(f *feeder) {
 			f.e(optional("p2", "", events.DeliverCallback))
 			f.e(events.PromptUnattended{Prompt: "p2"})
-			f.say(events.WriterLedger, answering("p2"))
+			f.append(events.WriterLedger, answering("p2"))
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 		"a turn for another answer from before a stop": {begin: func(f *feeder) {
 			f.e(optional("p2", "", events.DeliverCallback))
 			f.e(events.PromptUnattended{Prompt: "p2"})
-			f.say(events.WriterLedger, answering("p2"))
-			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			f.append(events.WriterLedger, answering("p2"))
+			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}, gone: true},
 		"a turn for an answer whose turn has failed": {begin: func(f *feeder) {
 			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
-			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.append(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

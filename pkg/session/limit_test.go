@@ -23,12 +23,12 @@ type feeder struct {
 
 func newFeeder(t *testing.T) *feeder {
 	f := &feeder{t: t, s: session.New(storyRef), chunk: 100}
-	f.say(events.WriterHarness, events.SessionOpened{Incarnation: "17"})
+	f.append(events.WriterHarness, events.SessionOpened{Incarnation: "17"})
 	return f
 }
 
-// say appends facts, in as many commits as they need.
-func (f *feeder) say(by events.Writer, facts ...events.Fact) {
+// append appends facts, in as many commits as they need.
+func (f *feeder) append(by events.Writer, facts ...events.Fact) {
 	f.t.Helper()
 	for len(facts) > 0 {
 		n := min(len(facts), f.chunk)
@@ -41,7 +41,7 @@ func (f *feeder) say(by events.Writer, facts ...events.Fact) {
 func (f *feeder) person(by events.Writer, name string, facts ...events.Fact) {
 	f.t.Helper()
 	f.by = name
-	f.say(by, facts...)
+	f.append(by, facts...)
 	f.by = ""
 }
 
@@ -92,13 +92,13 @@ func call(i int) events.Fact {
 
 func TestLimitCalls(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	f.say(events.WriterHarness, many(session.OpenCallsMax+2, call)...)
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.append(events.WriterHarness, many(session.OpenCallsMax+2, call)...)
 	if n := len(f.s.Tools); n != session.OpenCallsMax {
 		t.Errorf("%d calls are open, want %d", n, session.OpenCallsMax)
 	}
 	f.mustIgnore(2, "limit")
-	f.say(events.WriterHarness, events.ToolCompleted{Call: "call-0"}, call(session.OpenCallsMax+5))
+	f.append(events.WriterHarness, events.ToolCompleted{Call: "call-0"}, call(session.OpenCallsMax+5))
 	if f.s.Tools[fmt.Sprintf("call-%d", session.OpenCallsMax+5)] == nil {
 		t.Error("there is room again, and the call was not opened")
 	}
@@ -110,25 +110,25 @@ func TestLimitPrompts(t *testing.T) {
 		return events.PromptRequested{Prompt: fmt.Sprintf("p%03d", i), PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverCallback}
 	}
-	f.say(events.WriterHarness, many(session.OpenPromptsMax+1, ask)...)
+	f.append(events.WriterHarness, many(session.OpenPromptsMax+1, ask)...)
 	f.mustIgnore(1, "limit")
-	f.say(events.WriterHarness, ask(3)) // open: asked again
+	f.append(events.WriterHarness, ask(3)) // open: asked again
 	f.mustIgnore(1, "limit")
 	answer := func(i int) events.Fact { return events.PromptAnswered{Prompt: fmt.Sprintf("p%03d", i), By: "ada"} }
-	f.say(events.WriterLedger, many(session.OpenPromptsMax, answer)...)
-	f.say(events.WriterHarness, many(3, func(i int) events.Fact { return ask(500 + i) })...)
-	f.say(events.WriterLedger, many(2, func(i int) events.Fact { return answer(500 + i) })...)
+	f.append(events.WriterLedger, many(session.OpenPromptsMax, answer)...)
+	f.append(events.WriterHarness, many(3, func(i int) events.Fact { return ask(500 + i) })...)
+	f.append(events.WriterLedger, many(2, func(i int) events.Fact { return answer(500 + i) })...)
 	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 {
 		t.Errorf("%d prompts are kept, want %d undelivered and one that awaits", n, session.UndeliveredMax)
 	}
 	if f.s.Prompts["p000"] != nil || f.s.Prompts["p500"] == nil || f.s.Prompts["p502"] == nil {
 		t.Errorf("not the oldest decisions were let go of: %v", keys(f.s.Prompts))
 	}
-	f.say(events.WriterHarness, many(90, func(i int) events.Fact {
+	f.append(events.WriterHarness, many(90, func(i int) events.Fact {
 		return events.PromptRequested{Prompt: fmt.Sprintf("k%03d", i), PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverMessage}
 	})...)
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
 	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 || f.s.Prompts["k089"] == nil {
 		t.Errorf("%d prompts are kept after all were superseded, want %d", n, session.UndeliveredMax+1)
 	}
@@ -139,7 +139,7 @@ func TestLimitQueue(t *testing.T) {
 	accept := func(i int) events.Fact {
 		return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`)}
 	}
-	f.say(events.WriterCompaction, many(session.QueuedMax+3, accept)...)
+	f.append(events.WriterCompaction, many(session.QueuedMax+3, accept)...)
 	if n := len(f.s.Queue); n != session.QueuedMax {
 		t.Errorf("%d messages are queued, want %d", n, session.QueuedMax)
 	}
@@ -150,14 +150,14 @@ func TestLimitQueue(t *testing.T) {
 func TestLimitRecent(t *testing.T) {
 	f := newFeeder(t)
 	for i := range session.RecentMax + 1 {
-		f.say(events.WriterHarness, call(i), events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)})
+		f.append(events.WriterHarness, call(i), events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)})
 	}
 	if n := len(f.s.Recent); n != session.RecentMax {
 		t.Fatalf("%d endings are kept, want %d", n, session.RecentMax)
 	}
-	f.say(events.WriterHarness, call(1))
+	f.append(events.WriterHarness, call(1))
 	f.mustIgnore(1, "closed-id")
-	f.say(events.WriterHarness, call(0))
+	f.append(events.WriterHarness, call(0))
 	if f.s.Tools["call-0"] == nil {
 		t.Error("an id whose ending is no longer kept was not opened")
 	}
@@ -173,7 +173,7 @@ func TestLimitTexts(t *testing.T) {
 	long := strings.Repeat("ä", 4000)
 	f := newFeeder(t)
 	f.s = session.New(storyRef)
-	f.say(events.WriterHarness, events.SessionOpened{Incarnation: "17", Title: long, Agent: long, Model: long},
+	f.append(events.WriterHarness, events.SessionOpened{Incarnation: "17", Title: long, Agent: long, Model: long},
 		events.TurnStarted{Turn: "t1", Cause: events.Cause(long)},
 		events.ToolStarted{Call: "c1", Name: long, Title: long},
 		events.PromptRequested{Prompt: "p1", PromptKind: events.PromptKind(long), Delivery: events.Delivery(long)},
@@ -182,9 +182,9 @@ func TestLimitTexts(t *testing.T) {
 		events.ToolFailed{Call: "c1", Error: events.Failure{Kind: long, Text: long}},
 		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: long, Text: long}})
 	failed := f.s.LastTurn
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
 		events.TurnCompleted{Turn: "t2", Finish: long})
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", SupersededBy: "99" + long})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", SupersededBy: "99" + long})
 	for what, got := range map[string]struct {
 		text string
 		max  int
@@ -277,9 +277,9 @@ func TestLimitCarried(t *testing.T) {
 			f.chunk = 5
 			f.fill(id, strings.Repeat("x", 5000))
 			for _, p := range f.s.PendingPrompts() {
-				f.say(events.WriterLedger, events.PromptAnswered{Prompt: p, By: "ada"})
+				f.append(events.WriterLedger, events.PromptAnswered{Prompt: p, By: "ada"})
 			}
-			f.say(events.WriterLedger, f.s.Continue("", f.s.Turn.ID, ""))
+			f.append(events.WriterLedger, f.s.Continue("", f.s.Turn.ID, ""))
 			doc, err := f.s.Encode()
 			if err != nil {
 				t.Fatal(err)
@@ -301,19 +301,19 @@ func TestLimitCarried(t *testing.T) {
 func TestLimitInOneCommit(t *testing.T) {
 	long := func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) }
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.ToolStarted{Call: "c", Name: "task"})
+	f.append(events.WriterHarness, events.ToolStarted{Call: "c", Name: "task"})
 	var held []events.WaitFor
 	for i := range 800 {
 		held = append(held, events.WaitFor{Call: "c", Child: long("s", i)})
 	}
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
 	f.s.Epoch++ // as after a claim by a process whose commits are left out here
 	f.s.Owned = true
 	f.chunk = 400
-	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
+	f.append(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
 		return events.MessageAccepted{Message: long("m", i), Content: json.RawMessage(`1`), Synthetic: true}
 	})...)
-	f.say(events.WriterHarness, many(session.OpenCallsMax,
+	f.append(events.WriterHarness, many(session.OpenCallsMax,
 		func(i int) events.Fact { return events.ToolStarted{Call: long("c", i), Name: "bash"} })...)
 	doc, err := f.s.Encode()
 	if err != nil {
@@ -330,7 +330,7 @@ func TestLimitInOneCommit(t *testing.T) {
 func TestLimitEscapes(t *testing.T) {
 	for _, char := range []string{"x", "\"", "\\", "\x01", "\u2028", "<", "ä"} {
 		f := newFeeder(t)
-		f.say(events.WriterHarness, events.ToolStarted{Call: "c1", Title: strings.Repeat(char, 1000)})
+		f.append(events.WriterHarness, events.ToolStarted{Call: "c1", Title: strings.Repeat(char, 1000)})
 		body, err := session.EncodeView(f.s.Tools["c1"].Title)
 		if n := len(body) - 2; err != nil || n > session.TitleBytesMax || n < session.TitleBytesMax/2 {
 			t.Errorf("%q: %d bytes of JSON are kept, want at most %d", char, n, session.TitleBytesMax)
@@ -350,35 +350,35 @@ func (f *feeder) fill(id func(string, int) string, text string) {
 		})
 	}
 	h := events.WriterHarness
-	f.say(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options},
+	f.append(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options},
 		events.TurnFailed{Turn: id("t", 1), Error: fail})
-	f.say(events.WriterRetry, events.RetryScheduled{Turn: id("t", 1), Attempt: 1, DueAt: storyBegin, Error: fail})
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 1), Reason: text, FollowUp: text,
+	f.append(events.WriterRetry, events.RetryScheduled{Turn: id("t", 1), Attempt: 1, DueAt: storyBegin, Error: fail})
+	f.append(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 1), Reason: text, FollowUp: text,
 		Message: id("m", 1)})
-	f.say(h, events.CompactionFailed{Compaction: id("k", 1), Error: fail})
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 2), Reason: text, FollowUp: text,
+	f.append(h, events.CompactionFailed{Compaction: id("k", 1), Error: fail})
+	f.append(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 2), Reason: text, FollowUp: text,
 		Message: id("m", 1)})
-	f.say(h, events.TurnStarted{Turn: id("t", 2), Cause: events.CauseRetry, Options: options})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: id("t", 2), Actor: events.ActorCompaction, By: text,
+	f.append(h, events.TurnStarted{Turn: id("t", 2), Cause: events.CauseRetry, Options: options})
+	f.append(events.WriterLedger, events.TurnStopRequested{Turn: id("t", 2), Actor: events.ActorCompaction, By: text,
 		Reason: text})
-	f.say(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options,
+	f.append(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options,
 		Message: id("m", 2), Prompt: id("p", 1)})
-	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
+	f.append(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
 		return events.MessageAccepted{Message: id("m", i), Content: json.RawMessage(`1`), Synthetic: true}
 	})...)
 	for _, e := range ask("q", session.OpenPromptsMax) {
-		f.say(h, e)
-		f.say(events.WriterLedger, events.PromptRejected{Prompt: e.Subject(), Text: text, By: "ada"})
+		f.append(h, e)
+		f.append(events.WriterLedger, events.PromptRejected{Prompt: e.Subject(), Text: text, By: "ada"})
 	}
-	f.say(h, ask("p", session.OpenPromptsMax)...)
-	f.say(h, many(session.OpenCallsMax, func(i int) events.Fact {
+	f.append(h, ask("p", session.OpenPromptsMax)...)
+	f.append(h, many(session.OpenCallsMax, func(i int) events.Fact {
 		return events.ToolStarted{Call: id("c", i), Turn: id("t", 2), Name: text[:8], Title: text[:300]}
 	})...)
 	var held []events.WaitFor
 	for i := range session.OpenCallsMax / 4 {
 		held = append(held, events.WaitFor{Call: id("c", i), Child: id("s", i)})
 	}
-	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
 }
 
 // TestLimitWork: what was decided is handed out as far as one entry can hold it, the oldest first, and the rest
@@ -387,9 +387,9 @@ func TestLimitWork(t *testing.T) {
 	f := newFeeder(t)
 	const answered = 30
 	for i := range answered {
-		f.say(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i),
+		f.append(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i),
 			PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
-		f.say(events.WriterLedger, events.PromptAnswered{Prompt: fmt.Sprintf("p%02d", i),
+		f.append(events.WriterLedger, events.PromptAnswered{Prompt: fmt.Sprintf("p%02d", i),
 			Answers: []events.Answer{{Question: "q", Text: strings.Repeat("<", 60<<10)}}})
 	}
 	w, err := f.s.Work(f.src)
@@ -404,7 +404,7 @@ func TestLimitWork(t *testing.T) {
 		t.Errorf("%d of %d are handed out", len(w.Prompts), answered)
 	}
 	before := f.s.Clone()
-	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p00"})
+	f.append(events.WriterHarness, events.PromptDelivered{Prompt: "p00"})
 	next, err := f.s.Work(f.src)
 	if err != nil || len(next.Prompts) != len(w.Prompts) || next.Prompts["p00"] != nil ||
 		!session.WorkChanged(before, f.s) {
@@ -419,8 +419,8 @@ func TestLimitTitles(t *testing.T) {
 		return events.ToolStarted{Call: fmt.Sprintf("c%d", i), Name: strings.Repeat("n", 90),
 			Title: strings.Repeat("t", 190)}
 	}
-	f.say(events.WriterHarness, many(130, long)...)
-	f.say(events.WriterHarness, long(0), long(129))
+	f.append(events.WriterHarness, many(130, long)...)
+	f.append(events.WriterHarness, long(0), long(129))
 	if a, b := f.s.Tools["c0"], f.s.Tools["c129"]; len(a.Title) != 190 || len(a.Name) != 90 || len(b.Title) > 40 ||
 		len(b.Name) > 40 {
 		t.Errorf("the first is %+v, the last %+v", a, b)
@@ -430,16 +430,16 @@ func TestLimitTitles(t *testing.T) {
 // TestDeliveredLongAfter: a receipt that comes when the ending is no longer kept takes the prompt away all the same.
 func TestDeliveredLongAfter(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
+	f.append(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverCallback})
-	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada"})
-	f.say(events.WriterHarness, many(session.RecentMax, call)...)
-	f.say(events.WriterHarness, many(session.RecentMax,
+	f.append(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada"})
+	f.append(events.WriterHarness, many(session.RecentMax, call)...)
+	f.append(events.WriterHarness, many(session.RecentMax,
 		func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)} })...)
 	if b, err := f.s.Blocker("p1", f.src); err != nil || b.Status != session.Answered || b.ClosedAt.IsZero() {
 		t.Errorf("%+v %v", b, err)
 	}
-	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "too late"})
+	f.append(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "too late"})
 	if f.s.Prompts["p1"] != nil || f.s.Ignored.Count > 0 {
 		t.Errorf("it is still there: %+v, ignored %+v", f.s.Prompts["p1"], f.s.Ignored)
 	}
@@ -451,18 +451,18 @@ func TestManyEndAtOnce(t *testing.T) {
 		"session": events.SessionClosed{Reason: "finished"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
-			f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-			f.say(events.WriterHarness, many(session.RecentMax*2, call)...)
-			f.say(events.WriterCompaction, many(session.RecentMax, func(i int) events.Fact {
+			f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+			f.append(events.WriterHarness, many(session.RecentMax*2, call)...)
+			f.append(events.WriterCompaction, many(session.RecentMax, func(i int) events.Fact {
 				return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`),
 					Synthetic: true}
 			})...)
-			f.say(events.WriterHarness, many(60, func(i int) events.Fact {
+			f.append(events.WriterHarness, many(60, func(i int) events.Fact {
 				return events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1",
 					PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
 			})...)
 			before := f.s.Clone()
-			f.say(events.WriterHarness, end)
+			f.append(events.WriterHarness, end)
 			if e, ok := f.s.Ended(session.EntityTurn, "t1"); !ok || e.Seq != f.s.Seq {
 				t.Errorf("the turn's ending is not kept: %+v", e)
 			}

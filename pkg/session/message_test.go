@@ -13,10 +13,10 @@ import (
 // busy has a turn make more calls than endings are kept.
 func (f *feeder) busy(turn string) {
 	f.t.Helper()
-	f.say(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact {
+	f.append(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact {
 		return events.ToolStarted{Call: fmt.Sprintf("%s-%d", turn, i), Turn: turn, Name: "bash"}
 	})...)
-	f.say(events.WriterHarness, many(session.RecentMax+10,
+	f.append(events.WriterHarness, many(session.RecentMax+10,
 		func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("%s-%d", turn, i)} })...)
 	if _, kept := f.s.Ended(session.EntityMessage, "m1"); kept {
 		f.t.Fatal("the message's end is still kept: this shows nothing")
@@ -58,39 +58,40 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 	for how, facts := range taken {
 		t.Run(how, func(t *testing.T) {
 			f := newFeeder(t)
-			f.say(events.WriterHarness, facts...)
+			f.append(events.WriterHarness, facts...)
 			f.busy("t1")
 
 			ignored := f.s.Ignored.Count
-			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`),
+			f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`),
 				By: "ada"})
 			f.mustIgnore(ignored+1, session.WhyClosedID)
 
-			f.say(events.WriterHarness, failed("t1"))
-			f.say(events.WriterRetry, requested("t2", events.CauseRetry, "t1"))
+			f.append(events.WriterHarness, failed("t1"))
+			f.append(events.WriterRetry, requested("t2", events.CauseRetry, "t1"))
 			f.mustSay(`"paint it"`)
-			f.say(events.WriterHarness, started("t2", "t1"),
+			f.append(events.WriterHarness, started("t2", "t1"),
 				events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
 			f.mustIgnore(ignored+2, session.WhyClosedID)
 			f.busy("t2")
 
-			f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactMidStream,
+			f.append(events.WriterCompaction, events.CompactionRequested{Compaction: "k1",
+				Reason:   events.CompactMidStream,
 				FollowUp: events.FollowContinue, Message: "m1"})
-			f.say(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction},
+			f.append(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction},
 				events.CompactionStarted{Compaction: "k1"}, events.CompactionCompleted{Compaction: "k1"})
-			f.say(events.WriterCompaction, requested("t3", events.CauseFollowUp, "t2"))
+			f.append(events.WriterCompaction, requested("t3", events.CauseFollowUp, "t2"))
 			f.mustSay(`"paint it"`)
 
 			// takes t3 back
-			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
+			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
 			if l := f.s.LastTurn; l == nil || l.ID != "t3" {
 				t.Fatalf("the last turn is %+v, want the one that was taken back", l)
 			}
-			f.say(events.WriterRetry, requested("t4", events.CauseRetry, "t3"))
+			f.append(events.WriterRetry, requested("t4", events.CauseRetry, "t3"))
 			f.mustSay(`"paint it"`)
 
-			f.say(events.WriterHarness, started("t4", "t3"), events.TurnCompleted{Turn: "t4"})
-			f.say(events.WriterHarness, events.TurnStarted{Turn: "t5", Cause: events.CauseMessage, Message: "m5"})
+			f.append(events.WriterHarness, started("t4", "t3"), events.TurnCompleted{Turn: "t4"})
+			f.append(events.WriterHarness, events.TurnStarted{Turn: "t5", Cause: events.CauseMessage, Message: "m5"})
 			if e, _ := f.s.Ended(session.EntityMessage, "m1"); e.OpenedSeq != 2 {
 				t.Errorf("the message was taken in at %d, the end of it that is kept says %d", 2, e.OpenedSeq)
 			}
@@ -101,10 +102,10 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 // TestWhatWasWithdrawnIsNotSaid: no turn gets a message that a person withdrew, whichever service requests the turn.
 func TestWhatWasWithdrawnIsNotSaid(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`),
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`),
 		By: "ada"})
-	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m1", By: "ada"})
-	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.append(events.WriterCompaction, events.MessageWithdrawn{Message: "m1", By: "ada"})
+	f.append(events.WriterCompaction, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.mustSay("")
 	if seqs := []uint64{f.s.MessageSeq("m1"), f.s.MessageSeq("m2"), f.s.MessageSeq("")}; slices.Max(seqs) != 0 {
 		t.Errorf("messages that nobody has were taken in at %v", seqs)

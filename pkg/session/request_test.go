@@ -102,7 +102,7 @@ func commitOf(t *rapid.T, s *session.State, by events.Writer, facts []events.Fac
 // TestRequestsRefused: each refusal has its code.
 func TestRequestsRefused(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission,
+	f.append(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission,
 		Delivery: events.DeliverCallback})
 	fresh := session.New(storyRef)
 	long := strings.Repeat("x", events.QuestionsBytesMax+1)
@@ -171,11 +171,11 @@ func TestRequestsWithoutTheLog(t *testing.T) {
 	ask := func(id string) events.Fact {
 		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
 	}
-	f.say(events.WriterHarness, ask("p1"), ask("p2"), ask("p3"))
-	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)},
+	f.append(events.WriterHarness, ask("p1"), ask("p2"), ask("p3"))
+	f.append(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)},
 		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.say(events.WriterHarness, events.PromptWithdrawn{Prompt: "p3", Reason: events.ReasonShutdown})
+	f.append(events.WriterHarness, events.PromptWithdrawn{Prompt: "p3", Reason: events.ReasonShutdown})
 	gone := errors.New("purged")
 	lost := func(seqs ...uint64) session.Source {
 		return func(seq uint64) (*events.Commit, error) {
@@ -220,7 +220,7 @@ func TestDeadlineIsOfTheCommitThatSetIt(t *testing.T) {
 	f := newFeeder(t)
 	first, second := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour)
 	ask := func(at time.Time) {
-		f.say(events.WriterHarness, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
+		f.append(events.WriterHarness, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverCallback, Deadline: at})
 	}
 	ask(first)
@@ -245,11 +245,11 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("without prompts the next deadline is %s", next)
 	}
 	first, second, third := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour), storyBegin.Add(3*time.Hour)
-	f.say(events.WriterHarness, ask("p0", time.Time{}), ask("p1", third), ask("p2", first), ask("p3", second))
+	f.append(events.WriterHarness, ask("p0", time.Time{}), ask("p1", third), ask("p2", first), ask("p3", second))
 	if next := f.s.Deadlines(nil); !next.Equal(first) {
 		t.Errorf("the next deadline is %s, want %s", next, first)
 	}
-	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
+	f.append(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
 	if next := f.s.Deadlines(nil); !next.Equal(second) {
 		t.Errorf("once the first is answered the next deadline is %s, want %s", next, second)
 	}

@@ -51,12 +51,12 @@ func TestTrialWeighsACommitOnce(t *testing.T) {
 	long := func(i int) events.Fact {
 		return events.ToolStarted{Call: fmt.Sprintf("%s-%04d", strings.Repeat("c", 123), i), Name: "bash"}
 	}
-	f.say(events.WriterHarness, many(session.OpenCallsMax, long)...)
+	f.append(events.WriterHarness, many(session.OpenCallsMax, long)...)
 	open := len(f.s.Tools)
 	if open >= session.OpenCallsMax || f.s.Ignored.Last == nil || f.s.Ignored.Last.Why != session.WhyLimit {
 		t.Fatalf("%d calls are open: the limit in bytes was not reached", open)
 	}
-	f.say(events.WriterHarness, events.ToolCompleted{Call: long(0).Subject()})
+	f.append(events.WriterHarness, events.ToolCompleted{Call: long(0).Subject()})
 	facts := []events.Fact{long(5000), events.ToolCompleted{Call: long(1).Subject()}, long(5001),
 		events.ToolCompleted{Call: "none"}}
 	c := events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true,

@@ -34,7 +34,7 @@ func TestSent(t *testing.T) {
 			t.Errorf("%s: the queue is %v", id, s.Queue)
 		}
 		turn := s.Pending.Turn.ID
-		h.say("s", events.TurnStarted{Turn: turn, Cause: events.CauseMessage}, events.TurnCompleted{Turn: turn})
+		h.append("s", events.TurnStarted{Turn: turn, Cause: events.CauseMessage}, events.TurnCompleted{Turn: turn})
 	}
 }
 
@@ -51,8 +51,8 @@ func TestCompactedFirst(t *testing.T) {
 	if s.Pending.Turn != nil || s.Commits != 2 {
 		t.Errorf("%+v after %d commits", s.Pending.Turn, s.Commits)
 	}
-	h.say("s", events.CompactionStarted{Compaction: s.Compaction.ID})
-	h.say("s", events.CompactionCompleted{Compaction: s.Compaction.ID})
+	h.append("s", events.CompactionStarted{Compaction: s.Compaction.ID})
+	h.append("s", events.CompactionCompleted{Compaction: s.Compaction.ID})
 	s = c.until(r, "the follow-up", func(s *session.State) bool { return s.Pending.Turn != nil })
 	if s.Pending.Turn.Message != "m1" || s.Pending.Turn.Cause != events.CauseFollowUp {
 		t.Errorf("%+v", s.Pending.Turn)
@@ -82,7 +82,7 @@ func TestTwoReplicas(t *testing.T) {
 	for n := range sessions {
 		name := fmt.Sprint("s", n)
 		st := c.until(h.ref(name), "a compaction", (*session.State).CompactionOpen)
-		h.say(name, events.CompactionStarted{Compaction: st.Compaction.ID},
+		h.append(name, events.CompactionStarted{Compaction: st.Compaction.ID},
 			events.CompactionCompleted{Compaction: st.Compaction.ID})
 	}
 	for n := range sessions {
@@ -93,7 +93,7 @@ func TestTwoReplicas(t *testing.T) {
 				t.Fatalf("%s: %s is handed out, want %s; %d facts did not count", name, st.Pending.Turn.Message, want,
 					st.Ignored.Count)
 			}
-			h.say(name, events.TurnStarted{Turn: st.Pending.Turn.ID, Cause: st.Pending.Turn.Cause},
+			h.append(name, events.TurnStarted{Turn: st.Pending.Turn.ID, Cause: st.Pending.Turn.Cause},
 				events.TurnCompleted{Turn: st.Pending.Turn.ID})
 		}
 	}
@@ -109,7 +109,7 @@ func TestAgainAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := c.until(r, "a compaction", (*session.State).CompactionOpen).Compaction.ID
-	h.say("s", events.CompactionStarted{Compaction: first},
+	h.append("s", events.CompactionStarted{Compaction: first},
 		events.CompactionFailed{Compaction: first, Error: events.Failure{Kind: "server_error"}})
 	failed := c.state(r).LastCompaction.At
 	again := c.until(r, "another attempt", (*session.State).CompactionOpen)
@@ -130,7 +130,7 @@ func TestStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := c.until(r, "a compaction", (*session.State).CompactionOpen).Compaction.ID
-	h.say("s", events.CompactionStarted{Compaction: first})
+	h.append("s", events.CompactionStarted{Compaction: first})
 	began := c.state(r).Compaction.Since
 	st := c.until(r, "to have failed", func(s *session.State) bool { return s.LastCompaction != nil })
 	if l := st.LastCompaction; l.ID != first || l.ErrorKind() != failure.Stalled || l.At.Sub(began) < time.Second {
@@ -188,9 +188,9 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 			t.Errorf("at once: %v", got)
 		}
 		if i == 1 {
-			h.say("s2", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+			h.append("s2", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 		}
-		h.say(r.Session, events.CompactionStarted{Compaction: st.Compaction.ID},
+		h.append(r.Session, events.CompactionStarted{Compaction: st.Compaction.ID},
 			events.CompactionCompleted{Compaction: st.Compaction.ID})
 	}
 	if st := c.state(refs[2]); st.LastCompaction != nil || st.Compaction != nil {
@@ -223,6 +223,6 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 	if c.state(second).Compaction != nil {
 		t.Error("the second is compacted while the first still is")
 	}
-	h.say("s0", events.CompactionStarted{Compaction: "k0"}, events.CompactionCompleted{Compaction: "k0"})
+	h.append("s0", events.CompactionStarted{Compaction: "k0"}, events.CompactionCompleted{Compaction: "k0"})
 	c.until(second, "its place", (*session.State).CompactionOpen)
 }

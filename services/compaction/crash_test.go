@@ -244,7 +244,7 @@ func (g *stage) harness() {
 	if !mine {
 		claim = []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(g.number)}}
 	}
-	say := func(facts ...events.Fact) {
+	add := func(facts ...events.Fact) {
 		facts = append(claim, facts...)
 		g.do("harness", "append "+string(facts[len(facts)-1].Kind()), func() {
 			g.put(events.WriterHarness, events.HarnessSource("h", strconv.Itoa(g.number)), g.s, facts...)
@@ -254,34 +254,34 @@ func (g *stage) harness() {
 	dead := t == nil || t.Epoch < s.Epoch || !mine
 	switch {
 	case mine && p.Stop != nil:
-		say(events.TurnStopped{Turn: p.Stop.Turn, Actor: p.Stop.Actor})
+		add(events.TurnStopped{Turn: p.Stop.Turn, Actor: p.Stop.Actor})
 	case p.Compaction != nil && dead:
-		say(events.CompactionStarted{Compaction: p.Compaction.ID})
+		add(events.CompactionStarted{Compaction: p.Compaction.ID})
 	case mine && c != nil && c.State == session.CompactionRunning && c.Epoch == s.Epoch:
-		say(events.CompactionCompleted{Compaction: c.ID, UsedAfter: 100})
+		add(events.CompactionCompleted{Compaction: c.ID, UsedAfter: 100})
 	case mine && t != nil && !dead:
-		g.work(t, say)
+		g.work(t, add)
 	case c != nil && c.State == session.CompactionRunning:
 	case p.Turn != nil && dead:
 		g.startedAt = g.round
-		say(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause, Synthetic: p.Turn.Cause == events.CauseResume,
+		add(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause, Synthetic: p.Turn.Cause == events.CauseResume,
 			OfTurn: p.Turn.OfTurn, Message: p.Turn.Message})
 	case !mine && s.Owned && !g.plan.late:
-		say(nil...)
+		add(nil...)
 	}
 }
 
 // work returns the facts of a turn of this harness, by round.
-func (g *stage) work(t *session.Turn, say func(...events.Fact)) {
+func (g *stage) work(t *session.Turn, add func(...events.Fact)) {
 	compacted := g.s.LastCompaction != nil && g.s.LastCompaction.Outcome == session.OutcomeCompleted
 	switch used := g.scene.inTurn; {
 	case g.round == g.startedAt+1 && !compacted && used > 0:
-		say(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: used}})
+		add(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: used}})
 	case g.round < g.startedAt+turnRounds:
 	case g.scene.fails != "" && !compacted:
-		say(events.TurnFailed{Turn: t.ID, Error: events.Failure{Kind: g.scene.fails}})
+		add(events.TurnFailed{Turn: t.ID, Error: events.Failure{Kind: g.scene.fails}})
 	default:
-		say(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: 50}},
+		add(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: 50}},
 			events.TurnCompleted{Turn: t.ID})
 	}
 }

@@ -180,7 +180,7 @@ func TestNearlyFull(t *testing.T) {
 	c.compaction(c.b, Default())
 	h := c.harness("h")
 	r := h.open("s", 100, nil)
-	h.say("s", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	h.append("s", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	refused := ""
 	natstest.Until(t, "a message to be refused", func() bool {
 		w := message(r, c.b.NewID())
@@ -196,7 +196,7 @@ func TestNearlyFull(t *testing.T) {
 	if _, err := c.ask("withdraw", request.Withdraw{Ref: r, Message: c.state(r).Queue[0].ID, By: "ada"}); err != nil {
 		t.Errorf("taking one back: %v", err)
 	}
-	h.say("s", events.TurnCompleted{Turn: "t2"})
+	h.append("s", events.TurnCompleted{Turn: "t2"})
 	c.until(r, "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
 }
 

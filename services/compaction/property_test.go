@@ -24,8 +24,8 @@ type random struct {
 	n  int // ids given
 }
 
-// sayings are facts that a harness may append.
-var sayings = []string{
+// harnessFacts are facts that a harness may append.
+var harnessFacts = []string{
 	`turn.completed {"turn":"$turn"}`,
 	`turn.failed {"turn":"$turn","error":{"kind":"server_error","text":"x"},"had_output":false}`,
 	`turn.failed {"turn":"$turn","error":{"kind":"context_exceeded","text":"x"},"had_output":false}`,
@@ -54,8 +54,8 @@ var requested = []string{
 	`session.configured {"policy":{"auto_retry":false},"by":"ada"}`,
 }
 
-// say appends a fact that may or may not count.
-func (r *random) say(w events.Writer, line string) {
+// try appends a fact that may or may not count.
+func (r *random) try(w events.Writer, line string) {
 	n := strconv.Itoa(rapid.IntRange(1, 120).Draw(r.rt, "n"))
 	if r.s.Pending.Turn != nil {
 		line = strings.ReplaceAll(line, "$turn", "$requested")
@@ -87,9 +87,9 @@ func (r *random) something() {
 			r.asked = append(r.asked, request.Compact{By: "ada", Force: force})
 		}
 	case 4, 5:
-		r.say("", rapid.SampledFrom(sayings).Draw(r.rt, "saying"))
+		r.try("", rapid.SampledFrom(harnessFacts).Draw(r.rt, "saying"))
 	case 6:
-		r.say(events.WriterLedger, rapid.SampledFrom(requested).Draw(r.rt, "wished"))
+		r.try(events.WriterLedger, rapid.SampledFrom(requested).Draw(r.rt, "wished"))
 	case 7:
 		r.alive, r.back = false, r.round+rapid.IntRange(1, 5).Draw(r.rt, "away")
 	case 8, 9:
@@ -109,7 +109,7 @@ func (r *random) something() {
 
 // rest brings the session to rest: all processes work, and people answer prompts and continue what waits for them.
 func (r *random) rest() {
-	r.say(events.WriterLedger, `session.configured {"policy":{"context_limit":100000},"by":"ada"}`)
+	r.try(events.WriterLedger, `session.configured {"policy":{"context_limit":100000},"by":"ada"}`)
 	r.scene = scene{name: "rest"}
 	for calm := 0; calm < 8; r.round++ {
 		before := r.s.Seq

@@ -84,8 +84,8 @@ func (c *cell) harness(name string) *harness {
 
 func (h *harness) ref(name string) events.Ref { return events.Ref{Harness: h.name, Session: name} }
 
-// say appends facts to a session as one commit. It tries again when another writer was first.
-func (h *harness) say(name string, facts ...events.Fact) {
+// append appends facts to a session as one commit. It tries again when another writer was first.
+func (h *harness) append(name string, facts ...events.Fact) {
 	h.t.Helper()
 	natstest.Append(h.t, h.b, h.ref(name), h.incarnation, facts...)
 }
@@ -105,7 +105,7 @@ func (c *cell) until(r events.Ref, what string, is func(*session.State) bool) *s
 // open opens a session whose first turn has completed with this many of 1,000 tokens used.
 func (h *harness) open(name string, used int64, policy *events.PolicyPatch) events.Ref {
 	h.t.Helper()
-	h.say(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy},
+	h.append(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.UsageReported{Turn: "t1", Model: "m", Tokens: events.Tokens{Input: used}},
 		events.TurnCompleted{Turn: "t1"})

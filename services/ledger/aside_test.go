@@ -98,7 +98,7 @@ func (w *world) back(l *Ledger, sessions uint64) {
 // answered answers the question of a session, without a delivery.
 func (w *world) answered(r events.Ref) uint64 {
 	w.t.Helper()
-	return w.sayAs(r, events.WriterLedger, events.PersonSource("ada"),
+	return w.appendAs(r, events.WriterLedger, events.PersonSource("ada"),
 		events.PromptAnswered{Prompt: "p1", By: "ada",
 			Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}}})
 }
@@ -109,7 +109,7 @@ func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	at := w.answered(ref)
-	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+	w.appendAs(ref, events.WriterLedger, events.PersonSource("ada"),
 		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
 	w.open(other)
 	ms := w.delivered(6)
@@ -155,7 +155,7 @@ func TestARemovedMessageStopsNobody(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	at := w.answered(ref)
-	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+	w.appendAs(ref, events.WriterLedger, events.PersonSource("ada"),
 		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
 	w.open(other)
 	w.fold(w.folder(), w.delivered(6)...)
@@ -163,9 +163,9 @@ func TestARemovedMessageStopsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(Default())
-	w.say(other, events.TurnCompleted{Turn: "t1"})
+	w.append(other, events.TurnCompleted{Turn: "t1"})
 	w.same(other)
-	end := w.say(ref, events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+	end := w.append(ref, events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
 	if st := w.document(ref, end); st.Seq != end {
 		t.Errorf("document at %d", st.Seq)
 	}
@@ -191,7 +191,7 @@ func (w *world) streamMax(name string, most int32) {
 func (w *world) tooLarge(r events.Ref) {
 	w.t.Helper()
 	for i := range 40 {
-		w.say(r, events.ToolStarted{Call: fmt.Sprint("call", i), Turn: "t1", Name: strings.Repeat("n", 90),
+		w.append(r, events.ToolStarted{Call: fmt.Sprint("call", i), Turn: "t1", Name: strings.Repeat("n", 90),
 			Title: strings.Repeat("t", 150)})
 	}
 }
@@ -208,7 +208,7 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 		w.document(ref, w.seq[ref])
 		w.tooLarge(ref)
 		natstest.Until(t, "the session to be set aside", func() bool { return w.aside(ref) != nil })
-		w.say(other, events.TurnCompleted{Turn: "t1"})
+		w.append(other, events.TurnCompleted{Turn: "t1"})
 		w.same(other)
 		natstest.Until(t, "it to be tried again", func() bool { n := w.aside(ref); return n != nil && n.Failures > 0 })
 	})
@@ -216,8 +216,8 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 		t.Fatalf("note %+v", n)
 	}
 	l := w.run(Default())
-	w.say(ref, events.ToolCompleted{Call: "call0"})
-	w.say(other, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	w.append(ref, events.ToolCompleted{Call: "call0"})
+	w.append(other, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	w.same(other)
 	w.stateMax(-1)
 	w.same(ref)
@@ -234,7 +234,7 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 		}
 		fed[m.Header.Get("Hf-Session")+events.DecodeEvent(m.Data).Subject] = true
 	}
-	w.say(ref, events.ToolCompleted{Call: "call1"})
+	w.append(ref, events.ToolCompleted{Call: "call1"})
 	w.same(ref)
 }
 
@@ -243,7 +243,7 @@ func TestAFeedThatRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	w.streamMax(w.bus.Cell().FeedStream(), 500)
-	w.say(ref, events.ToolStarted{Call: "large", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
+	w.append(ref, events.ToolStarted{Call: "large", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
 	f := w.folder()
 	w.fold(f, w.delivered(3)...)
 	if n := w.aside(ref); n == nil || n.Reason == "" {
@@ -272,10 +272,10 @@ func TestOneBatchWithSeveralFailingSessions(t *testing.T) {
 		w.open(r)
 	}
 	for _, r := range good {
-		w.say(r, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash"})
+		w.append(r, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash"})
 	}
 	w.tooLarge(large)
-	w.say(fed, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
+	w.append(fed, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
 	ms, f := w.delivered(10+3+40+1), w.folder()
 	w.fold(f, ms[:10]...)
 	w.stateMax(3_000)
@@ -336,7 +336,7 @@ func TestAllFail(t *testing.T) {
 // long makes a session of this many commits, and returns the last one as delivered.
 func (w *world) long(r events.Ref, commits int) uint64 {
 	w.t.Helper()
-	w.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+	w.append(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
 	var under []bus.Pending
 	last := w.seq[r]
 	for range commits - 1 {
@@ -562,11 +562,11 @@ func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error
 func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	w.say(ref, events.TurnCompleted{Turn: "t1"})
-	w.say(ref, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	w.append(ref, events.TurnCompleted{Turn: "t1"})
+	w.append(ref, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	for i := range 60 {
 		call := fmt.Sprint("call", i)
-		w.say(ref, events.ToolStarted{Call: call, Turn: "t2", Name: "n"}, events.ToolCompleted{Call: call})
+		w.append(ref, events.ToolStarted{Call: call, Turn: "t2", Name: "n"}, events.ToolCompleted{Call: call})
 	}
 	l := w.run(Default())
 	if st := w.document(ref, w.seq[ref]); st.Prompts["p1"] != nil {

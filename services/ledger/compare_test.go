@@ -25,8 +25,8 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 		before.open(ref)
 		before.open(other)
 		before.open(asked)
-		before.say(other, events.TurnCompleted{Turn: "t1"})
-		before.sayAs(asked, events.WriterLedger, events.PersonSource("ada"),
+		before.append(other, events.TurnCompleted{Turn: "t1"})
+		before.appendAs(asked, events.WriterLedger, events.PersonSource("ada"),
 			events.PromptDismissed{Prompt: "p1", By: "ada"},
 			events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 		st := before.document(other, w.seq[other])

@@ -18,7 +18,7 @@ func TestCounts(t *testing.T) {
 		r := events.Ref{Harness: "h", Session: "s"}
 		w.open(r)
 		// a kind that this writer may not append
-		w.sayAs(r, events.WriterRetry, "/service/retry/x", events.ToolCompleted{Call: "c1"})
+		w.appendAs(r, events.WriterRetry, "/service/retry/x", events.ToolCompleted{Call: "c1"})
 		l := w.run(Default())
 		natstest.Until(t, "the last of it is counted", func() bool {
 			return l.Counts()["commits"] >= 3 && l.Counts()["parked"] >= 1

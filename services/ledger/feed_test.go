@@ -59,10 +59,10 @@ func fed(t *testing.T, url string) []string {
 func TestFeed(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, bus: natstest.Bus(t, server), seq: map[events.Ref]uint64{}}
-	w.say(ref, events.SessionOpened{Incarnation: "1"})
-	w.say(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	w.say(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "never"})
-	w.say(ref, events.TurnCompleted{Turn: "t1"})
+	w.append(ref, events.SessionOpened{Incarnation: "1"})
+	w.append(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	w.append(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "never"})
+	w.append(ref, events.TurnCompleted{Turn: "t1"})
 	ms := w.delivered(4)
 	st := session.New(ref)
 	for i := range 3 { // as the predecessor did
@@ -87,13 +87,13 @@ func TestFeed(t *testing.T) {
 func TestParked(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, bus: natstest.Bus(t, server), seq: map[events.Ref]uint64{}}
-	w.say(ref, events.SessionOpened{Incarnation: "1"})
+	w.append(ref, events.SessionOpened{Incarnation: "1"})
 	odd := func(n int) {
 		w.appendOdd(ref, events.Event{ID: fmt.Sprint("odd", n), Source: events.HarnessSource("h1", "1"),
 			Kind: "tool.started", Subject: "c9", Session: "s1", Epoch: 1, Data: fmt.Appendf(nil, `{"call":%d}`, n)})
 	}
 	odd(1)
-	w.say(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	w.append(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	odd(2)
 	ms := w.delivered(4)
 	w.fold(w.folder(), ms...)

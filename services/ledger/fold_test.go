@@ -121,7 +121,7 @@ func TestRedeliveryWritesTheViewsThatMayBeOwed(t *testing.T) {
 func TestAPausedLedgerOverwritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	w.say(ref, events.TurnCompleted{Turn: "t1"})
+	w.append(ref, events.TurnCompleted{Turn: "t1"})
 	ms := w.delivered(3)
 	old, young := w.folder(), w.folder()
 	w.fold(old, ms[0])
@@ -139,7 +139,7 @@ func TestAPausedLedgerOverwritesNothing(t *testing.T) {
 func TestAGapIsReadFromTheLog(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	ms := w.delivered(3)
 	f := w.folder()
 	w.fold(f, ms[0])
@@ -169,11 +169,12 @@ func TestStrangeFactsAreParkedAndEverythingElseGoesOn(t *testing.T) {
 	w.open(ref)
 	w.appendOdd(ref, events.Event{ID: "x", Source: events.HarnessSource("h1", "1"), Kind: "tool.started", Subject: "c9",
 		Session: "s1", Epoch: 1, Data: []byte(`{"call":9}`)})
-	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "1"), events.ToolInterrupted{Call: "c1", Reason: "x"})
+	w.appendAs(ref, events.WriterHarness, events.HarnessSource("h1", "1"),
+		events.ToolInterrupted{Call: "c1", Reason: "x"})
 	w.appendOdd(ref, events.Event{ID: "y", Source: events.HarnessSource("h1", "1"), Kind: "tool.vanished",
 		Subject: "c1", Session: "s1", Epoch: 1, Data: []byte(`{}`)})
-	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h2", "1"), events.ToolCompleted{Call: "c1"})
-	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	w.appendAs(ref, events.WriterHarness, events.HarnessSource("h2", "1"), events.ToolCompleted{Call: "c1"})
+	w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	w.fold(w.folder(), w.delivered(7)...)
 	st, err := session.Decode(w.load(events.SessionKey(ref)))
 	if err != nil || st.Parked != 2 || st.UnknownFacts != 1 || st.Ignored.Count != 1 ||
@@ -263,7 +264,7 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	}
 	w.seq[ref] = left[0].Seq
 	w.run(Default())
-	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "2"), events.SessionOpened{Incarnation: "2"})
+	w.appendAs(ref, events.WriterHarness, events.HarnessSource("h1", "2"), events.SessionOpened{Incarnation: "2"})
 	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || !st.Closed.Purged {
 		t.Errorf("%s %+v", st.Phase, st.Closed)
 	}

@@ -74,13 +74,13 @@ func (w *world) during(cfg Config, do func()) {
 	}
 }
 
-// say appends facts of a harness as one commit.
-func (w *world) say(r events.Ref, facts ...events.Fact) uint64 {
+// append appends facts of a harness as one commit.
+func (w *world) append(r events.Ref, facts ...events.Fact) uint64 {
 	w.t.Helper()
-	return w.sayAs(r, events.WriterHarness, events.HarnessSource(r.Harness, "1"), facts...)
+	return w.appendAs(r, events.WriterHarness, events.HarnessSource(r.Harness, "1"), facts...)
 }
 
-func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts ...events.Fact) uint64 {
+func (w *world) appendAs(r events.Ref, writer events.Writer, source string, facts ...events.Fact) uint64 {
 	w.t.Helper()
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
@@ -97,8 +97,8 @@ func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts .
 // open opens a session with a turn, a call and a question that the owner's death would not end.
 func (w *world) open(r events.Ref) {
 	w.t.Helper()
-	w.say(r, events.SessionOpened{Incarnation: "1", Title: "a session"})
-	w.say(r, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+	w.append(r, events.SessionOpened{Incarnation: "1", Title: "a session"})
+	w.append(r, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
 		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?",
 			Delivery: events.DeliverToolResult,
@@ -209,7 +209,7 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 	if p := work.Prompts["p1"]; p.Status != session.Answered || p.By != "ada" {
 		t.Errorf("work: %+v", p)
 	}
-	w.say(ref, events.ToolCompleted{Call: "c1"})
+	w.append(ref, events.ToolCompleted{Call: "c1"})
 	w.gone(events.WorkKey(ref))
 	w.await(st.BlockerKey("p1"), func(e kv.Entry) bool {
 		return json.Unmarshal(e.Value, &b) == nil && !b.DeliveredAt.IsZero()
@@ -289,7 +289,7 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 		t.Errorf("another answer: %v", r)
 	}
 	w.seq[ref] = first.Seq
-	w.say(ref, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
+	w.append(ref, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
 		events.PromptRequested{Prompt: "p2", Turn: "t2", PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverCallback}, events.TurnCompleted{Turn: "t2"})
 	late := answer("a")
@@ -306,18 +306,18 @@ func TestADecisionLongAfter(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)
-	w.say(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission,
+	w.append(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission,
 		Delivery: events.DeliverCallback})
-	w.say(ref, events.PromptWithdrawn{Prompt: "p2", Reason: "never mind"})
+	w.append(ref, events.PromptWithdrawn{Prompt: "p2", Reason: "never mind"})
 	var first, again request.Changed
 	w.document(ref, w.seq[ref])
 	if refusal := w.ask("answer", answer("a"), &first); refusal != nil {
 		t.Fatal(refusal)
 	}
 	w.seq[ref] = first.Seq
-	w.say(ref, events.PromptDelivered{Prompt: "p1"})
+	w.append(ref, events.PromptDelivered{Prompt: "p1"})
 	for i := range session.RecentMax {
-		w.say(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t1", Name: "bash"},
+		w.append(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t1", Name: "bash"},
 			events.ToolCompleted{Call: fmt.Sprint("x", i)})
 	}
 	if st := w.document(ref, w.seq[ref]); len(st.Prompts) > 0 || len(st.Recent) != session.RecentMax {
@@ -357,7 +357,7 @@ func TestListPagesInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	for i := range 25 {
-		w.say(events.Ref{Harness: "h1", Session: fmt.Sprintf("s%02d", i)}, events.SessionOpened{Incarnation: "1"})
+		w.append(events.Ref{Harness: "h1", Session: fmt.Sprintf("s%02d", i)}, events.SessionOpened{Incarnation: "1"})
 	}
 	w.open(ref)
 	w.document(ref, w.seq[ref])

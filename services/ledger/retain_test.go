@@ -64,7 +64,7 @@ func (w *world) later(d time.Duration) events.Clock {
 func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	w.say(ref, events.SessionClosed{Reason: "finished"})
+	w.append(ref, events.SessionClosed{Reason: "finished"})
 	l := w.settle(Default())
 	for _, name := range []string{"a", "z"} {
 		w.forge(events.Ref{Harness: "h1", Session: name}, func(st *session.State) {
@@ -129,8 +129,8 @@ func TestAClosedSessionWhoseLogLostACommitIsNotPurged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := w.say(ref, events.TurnCompleted{Turn: "t1"})
-	w.say(ref, events.SessionClosed{Reason: "finished"})
+	lost := w.append(ref, events.TurnCompleted{Turn: "t1"})
+	w.append(ref, events.SessionClosed{Reason: "finished"})
 	l := w.settle(Default())
 	doc := w.load(events.SessionKey(ref))
 	if err := w.operator().DeleteMsg(w.bus.Cell().LogStream(), lost); err != nil {
@@ -159,8 +159,8 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
 	w.during(cfg, func() {
-		w.say(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
-		w.say(ref, events.ToolCompleted{Call: "c1"})
+		w.append(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
+		w.append(ref, events.ToolCompleted{Call: "c1"})
 		if st := w.document(ref, w.seq[ref]); st.Opened() || st.Ignored.Count != 2 {
 			t.Errorf("%+v", st)
 		}
@@ -173,7 +173,7 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	}
 	w.seq[ref] = left[0].Seq
 	w.run(Default())
-	w.say(ref, events.SessionOpened{Incarnation: "1"})
+	w.append(ref, events.SessionOpened{Incarnation: "1"})
 	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || st.Ignored.Last.Why != session.WhyClosed {
 		t.Errorf("%s %+v", st.Phase, st.Ignored.Last)
 	}
@@ -193,7 +193,7 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 		names = append(names, name)
 	}
 	w.open(ref)
-	w.say(ref, events.SessionClosed{Reason: "finished"})
+	w.append(ref, events.SessionClosed{Reason: "finished"})
 	l := w.settle(Default())
 	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
@@ -217,14 +217,14 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 		r := events.Ref{Harness: "h1", Session: kind}
 		names = append(names, kind)
 		if kind != "unborn" {
-			w.say(r, events.SessionOpened{Incarnation: "1"})
+			w.append(r, events.SessionOpened{Incarnation: "1"})
 		} else {
-			w.say(r, events.ToolCompleted{Call: "c"})
+			w.append(r, events.ToolCompleted{Call: "c"})
 		}
 		if kind != "closed" {
-			w.say(r, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
+			w.append(r, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
 		} else {
-			w.say(r, events.SessionClosed{Reason: "finished"})
+			w.append(r, events.SessionClosed{Reason: "finished"})
 		}
 	}
 	l := w.settle(cfg)
@@ -250,14 +250,15 @@ func TestRetentionOfANearlyFullLog(t *testing.T) {
 	w := &world{t: t, seq: map[events.Ref]uint64{}}
 	w.bus = natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 256 << 10 })
 	w.open(ref)
-	w.say(ref, events.SessionClosed{Reason: "finished"})
+	w.append(ref, events.SessionClosed{Reason: "finished"})
 	l := w.settle(Default())
 	if n, err := l.Retain(t.Context()); n != 0 || err != nil {
 		t.Errorf("purged %d, %v, of a log with room", n, err)
 	}
 	other := events.Ref{Harness: "h2", Session: "large"}
 	natstest.Until(t, "the log to be nearly full", func() bool {
-		w.say(other, events.ToolFailed{Call: "c", Error: events.Failure{Kind: "odd", Text: strings.Repeat("x", 8<<10)}})
+		w.append(other, events.ToolFailed{Call: "c", Error: events.Failure{Kind: "odd",
+			Text: strings.Repeat("x", 8<<10)}})
 		full, err := w.bus.Log.NearlyFull(t.Context())
 		return full && err == nil
 	})

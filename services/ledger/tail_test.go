@@ -182,7 +182,7 @@ func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 func TestAPurgedSessionIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	last := w.say(ref, events.SessionClosed{Reason: "finished"})
+	last := w.append(ref, events.SessionClosed{Reason: "finished"})
 	if err := w.bus.Log.PurgeSession(t.Context(), ref, last); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAPurgedSessionIsClosed(t *testing.T) {
 		done <- w.bus.Log.Follow(ctx, "", func(uint64) {}, func(m bus.Message) { l.fold.tail.add(ref, m) })
 	}()
 	natstest.Until(t, "something to be kept", func() bool {
-		w.say(ref, events.SessionClosed{Reason: "archived"})
+		w.append(ref, events.SessionClosed{Reason: "archived"})
 		l.fold.tail.mu.Lock()
 		defer l.fold.tail.mu.Unlock()
 		return len(l.fold.tail.order) > 0

@@ -100,7 +100,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 		if st.Turn == nil {
 			t.Error("rebuilt with what the log does not have")
 		}
-		w.say(ref, events.TurnCompleted{Turn: "t1"})
+		w.append(ref, events.TurnCompleted{Turn: "t1"})
 		w.document(ref, w.seq[ref])
 	})
 	note := w.note(ref)
@@ -184,8 +184,8 @@ func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
 			w.open(ref)
 			l := w.settle(Default())
 			w.ahead(ref, seq)
-			w.say(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"}) // takes 3
-			w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})                       // takes 4
+			w.append(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"}) // takes 3
+			w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})                       // takes 4
 			w.fold(l.fold, w.delivered(4)[2:]...)
 			st, err := session.Decode(w.load(events.SessionKey(ref)))
 			if err != nil || st.Seq != 4 || st.Turn == nil || st.Tools["c2"] == nil {
@@ -250,7 +250,7 @@ func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
 		t.Errorf("found %v, %v", x, err)
 	}
 	w.during(Default(), func() {
-		w.say(ref, events.TurnCompleted{Turn: "t1"})
+		w.append(ref, events.TurnCompleted{Turn: "t1"})
 		if st := w.document(ref, w.seq[ref]); st.Turn != nil || st.Closed != nil || st.Title != "a session" {
 			t.Errorf("turn %+v, closed %+v, %q", st.Turn, st.Closed, st.Title)
 		}
@@ -347,7 +347,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			cfg := Default()
 			cfg.WalkEvery = 10 * time.Millisecond
 			w.during(cfg, func() {
-				w.say(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
+				w.append(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
 				w.await(events.SessionKey(ref), func(e kv.Entry) bool { return bytes.Equal(e.Value, want) })
 			})
 		})
@@ -400,8 +400,8 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	closed := events.Ref{Harness: "h1", Session: "closed"}
 	w.open(ref)
 	w.open(closed)
-	w.say(closed, events.SessionClosed{Reason: "finished"})
-	w.say(events.Ref{Harness: "h1", Session: "unborn"}, events.ToolCompleted{Call: "c"})
+	w.append(closed, events.SessionClosed{Reason: "finished"})
+	w.append(events.Ref{Harness: "h1", Session: "unborn"}, events.ToolCompleted{Call: "c"})
 	l := w.settle(Default())
 	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
@@ -439,7 +439,7 @@ func (w *world) revisions() map[string]uint64 {
 func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	w, odd := newWorld(t), events.Ref{Harness: "h1", Session: "odd"}
 	w.open(ref)
-	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"})
+	w.appendAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"})
 	w.open(odd)
 	l := w.settle(Default())
 	long := w.later(-time.Hour).Now
@@ -548,9 +548,9 @@ func TestDocumentsOfOlderRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.open(ref)
-			w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+			w.appendAs(ref, events.WriterLedger, events.PersonSource("ada"),
 				events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{}, By: "ada"})
-			w.say(ref, events.PromptDelivered{Prompt: "p1"},
+			w.append(ref, events.PromptDelivered{Prompt: "p1"},
 				events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
 			w.settle(Default())
 			want := w.load(events.SessionKey(ref))

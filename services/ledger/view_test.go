@@ -25,13 +25,13 @@ const manyMax = session.RecentMax + 10
 // askMany opens a session in whose turn more questions wait than endings are listed.
 func (w *world) askMany() {
 	w.t.Helper()
-	w.say(ref, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	w.append(ref, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	facts := make([]events.Fact, manyMax)
 	for i := range facts {
 		facts[i] = events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1",
 			PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverCallback}
 	}
-	w.say(ref, facts...)
+	w.append(ref, facts...)
 }
 
 // entries counts the session's entries in the people's view, by status.
@@ -56,7 +56,7 @@ func TestWhatEndsWithMuchElseNoLongerWaitsInTheView(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.askMany()
-			w.say(ref, events.TurnCompleted{Turn: "t1"})
+			w.append(ref, events.TurnCompleted{Turn: "t1"})
 			all := w.delivered(3)
 			f := w.folder()
 			w.fold(f, all[:2]...)
@@ -132,7 +132,7 @@ func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
 	}
 	w.await(events.WorkKey(ref), func(e kv.Entry) bool { return !e.Deleted })
 	w.seq[ref]++ // the answer
-	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	w.document(ref, w.seq[ref])
 	before := w.load(events.WorkKey(ref))
 	var reply request.Rebuilt
@@ -159,11 +159,11 @@ func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)
-	w.say(ref, events.PromptWithdrawn{Prompt: "p1", Reason: "no longer needed"})
+	w.append(ref, events.PromptWithdrawn{Prompt: "p1", Reason: "no longer needed"})
 	w.blocker(w.document(ref, w.seq[ref]), "p1", session.Withdrawn)
 	for i := range session.RecentMax {
 		call := fmt.Sprintf("c-%d", i)
-		w.say(ref, events.ToolStarted{Call: call, Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: call})
+		w.append(ref, events.ToolStarted{Call: call, Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: call})
 	}
 	st := w.document(ref, w.seq[ref])
 	if _, kept := st.Ended(session.EntityPrompt, "p1"); kept {
@@ -185,9 +185,9 @@ func TestViewsDoNotGrowByEscaping(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	content := strings.Repeat("<", 200<<10)
-	w.say(ref, events.SessionOpened{Incarnation: "1"},
+	w.append(ref, events.SessionOpened{Incarnation: "1"},
 		events.MessageAccepted{Message: "m1", Content: []byte(`"` + content + `"`)})
-	w.sayAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"),
+	w.appendAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"),
 		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	e := w.await(events.WorkKey(ref), func(e kv.Entry) bool { return !e.Deleted })
 	if !strings.Contains(string(e.Value), content) {
@@ -211,8 +211,8 @@ func TestACommitWritesOnlyTheViewsThatItChanges(t *testing.T) {
 	for i := range prompts {
 		begin = append(begin, ask(i))
 	}
-	w.say(ref, begin...)
-	w.say(ref, ask(prompts))
+	w.append(ref, begin...)
+	w.append(ref, ask(prompts))
 	ms := w.delivered(2)
 	f := w.folder()
 	w.fold(f, ms[0])

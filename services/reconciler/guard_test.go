@@ -323,7 +323,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 		return e.Rev
 	}
 	was := rev(renewed)
-	renewed.say("ready")
+	renewed.renew("ready")
 	for id, rev := range map[string]uint64{kept.incarnation: rev(kept), renewed.incarnation: was, "999": 1} {
 		l := &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Received: long, Renewed: long, Rev: rev}
 		r.leases.put("h", id, l)

@@ -65,7 +65,7 @@ func TestReadySupersedes(t *testing.T) {
 	if s := c.state("h", "s"); !s.Owned {
 		t.Error("fenced before the newer incarnation said ready")
 	}
-	newer.say("ready")
+	newer.renew("ready")
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 	if s := c.state("h", "s"); s.SupersededBy != newer.incarnation {
 		t.Errorf("superseded by %q", s.SupersededBy)
@@ -532,7 +532,7 @@ func TestBrokerAway(t *testing.T) {
 	again.append("s", events.SessionClaimed{Incarnation: again.incarnation},
 		events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	again.say("ready")
+	again.renew("ready")
 	if n := c.facts("h", "s"); len(n) > 0 {
 		t.Errorf("recovery said %v", n)
 	}

@@ -183,8 +183,8 @@ func (p *process) body() []byte {
 	return body
 }
 
-// say changes the state of the lease.
-func (p *process) say(state string) {
+// renew changes the state of the lease.
+func (p *process) renew(state string) {
 	p.t.Helper()
 	p.value.State = state
 	if err := p.lease.Renew(p.ctx, p.body()); err != nil {

@@ -65,7 +65,7 @@ func TestManyPending(t *testing.T) {
 		t.Helper()
 		pulse := natstest.Feel(t)
 		c.opened(name, nil)
-		c.say(name, failed("t1", "server_error"))
+		c.append(name, failed("t1", "server_error"))
 		c.until(name, "to be asked for again", starting)
 		s, _ := c.read(name)
 		if _, at := c.said(name, "turn.requested"); len(at) != 1 ||

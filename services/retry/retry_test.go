@@ -80,15 +80,15 @@ func (c *cell) read(name string) (*session.State, []events.Commit) {
 	return s, commits
 }
 
-// say appends facts of the harness. It tries again when another writer was first.
-func (c *cell) say(name string, facts ...events.Fact) {
+// append appends facts of the harness. It tries again when another writer was first.
+func (c *cell) append(name string, facts ...events.Fact) {
 	c.t.Helper()
 	natstest.Append(c.t, c.b, ref(name), "1", facts...)
 }
 
 func (c *cell) opened(name string, policy *events.PolicyPatch) {
 	c.t.Helper()
-	c.say(name, events.SessionOpened{Incarnation: "1", Policy: policy},
+	c.append(name, events.SessionOpened{Incarnation: "1", Policy: policy},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)})
 }
 
@@ -126,7 +126,7 @@ func TestComesBack(t *testing.T) {
 	c.serve(b, retry.Default())
 	pulse := natstest.Feel(t)
 	c.opened("s", nil)
-	c.say("s", failed("t1", "server_error"))
+	c.append("s", failed("t1", "server_error"))
 	s := c.until("s", "to be scheduled", func(s *session.State) bool { return scheduled(s) || starting(s) })
 	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 2*time.Second || s.Retry.Attempt != 1 {
 		t.Errorf("due after %s: %+v", d, s.Retry)
@@ -140,8 +140,8 @@ func TestComesBack(t *testing.T) {
 	if f.Cause != events.CauseRetry || f.OfTurn != "t1" || f.Attempt != 1 || string(f.Options) != `{"model":"big"}` {
 		t.Errorf("requested %+v", f)
 	}
-	c.say("s", events.TurnStarted{Turn: f.Turn})
-	c.say("s", failed(f.Turn, "server_error"))
+	c.append("s", events.TurnStarted{Turn: f.Turn})
+	c.append("s", failed(f.Turn, "server_error"))
 	s = c.until("s", "to be scheduled again", func(s *session.State) bool { return s.Retry.Attempt > 1 })
 	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 4*time.Second || s.Retry.Attempt != 2 || len(asked) != 1 {
 		t.Errorf("due after %s: %+v", d, s.Retry)
@@ -161,7 +161,7 @@ func TestTwoVersions(t *testing.T) {
 	const sessions = 40
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
-		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+		c.append(fmt.Sprint("s", i), failed("t1", "server_error"))
 	}
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
@@ -185,7 +185,7 @@ func TestFailOver(t *testing.T) {
 	const sessions = 60
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
-		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+		c.append(fmt.Sprint("s", i), failed("t1", "server_error"))
 	}
 	c.until("s0", "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
 	first.Close() // no handover, as after a kill
@@ -209,10 +209,10 @@ func TestRestarts(t *testing.T) {
 	b := natstest.Bus(t, server)
 	stop := c.serve(b, retry.Default())
 	c.opened("far", nil)
-	c.say("far", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 900_000}})
+	c.append("far", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 900_000}})
 	armed := c.until("far", "to be scheduled", scheduled)
 	c.opened("soon", nil)
-	c.say("soon", failed("t1", "server_error"))
+	c.append("soon", failed("t1", "server_error"))
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestOverdue(t *testing.T) {
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
 		c.opened(name, nil)
-		c.say(name, failed("t1", "server_error"))
+		c.append(name, failed("t1", "server_error"))
 		s, _ := c.read(name)
 		evs := []events.Event{events.New(b.NewID(), events.ServiceSource(retry.Name, "x"), ref(name), 1, time.Now(),
 			events.RetryScheduled{
@@ -353,7 +353,7 @@ func TestOverdueOutage(t *testing.T) {
 	const wait = 8 * time.Second                  // time to arm all alarms
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
-		c.say(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1",
+		c.append(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1",
 			Error: events.Failure{Kind: "rate_limit", RetryAfterMS: wait.Milliseconds()}})
 	}
 	var last time.Time
@@ -389,7 +389,7 @@ func TestRequests(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	c.opened("s", nil)
-	c.say("s", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 600_000}})
+	c.append("s", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 600_000}})
 	c.until("s", "to be scheduled", scheduled)
 	ask := func(verb string, req any) (seq uint64, r *events.Refusal) {
 		t.Helper()

@@ -22,22 +22,22 @@ func plant() *planted {
 		at:    map[uint64]*events.Commit{},
 		state: map[string]kv.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
 		lost: map[string]bool{"1": true}}}
-	p.say(events.WriterHarness,
+	p.append(events.WriterHarness,
 		events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}})
-	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
+	p.append(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
 		events.ToolStarted{Call: "d", Turn: "t", Name: "bash"},
 		events.PromptRequested{Prompt: "p", Call: "c", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(),
 			Delivery: events.DeliverToolResult},
 		events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(),
 			Delivery: events.DeliverCallback})
-	p.say(events.WriterLedger,
+	p.append(events.WriterLedger,
 		events.PromptAnswered{Prompt: "p", Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"})
 	return p
 }
 
-// say appends to the log and updates documents and views.
-func (p *planted) say(w events.Writer, facts ...events.Fact) {
+// append appends to the log and updates documents and views.
+func (p *planted) append(w events.Writer, facts ...events.Fact) {
 	seq := uint64(len(p.at) + 1)
 	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true,
 		At: time.Unix(int64(seq), 0).UTC()}
@@ -113,7 +113,7 @@ func TestPlanted(t *testing.T) {
 		"a true answer":               {"", func(p *planted) { p.notes = append(p.notes, answered) }},
 		"a kept question of the dead": {"", func(p *planted) { p.die(); p.recovered() }},
 		"what the living has left": {"", func(p *planted) {
-			p.say(events.WriterHarness, events.SessionReleased{})
+			p.append(events.WriterHarness, events.SessionReleased{})
 			p.recovered()
 			p.lost = nil
 		}},
@@ -121,7 +121,7 @@ func TestPlanted(t *testing.T) {
 		"owned by the dead": {"V2", func(p *planted) { p.die() }},
 		"an open call of the dead": {"V2", func(p *planted) {
 			p.die()
-			p.say(events.WriterReconciler, orphaned())
+			p.append(events.WriterReconciler, orphaned())
 		}},
 		"a call of another epoch": {"V2", func(p *planted) {
 			p.folded[p.ref].st.Tools["d"].Epoch = 0
@@ -169,32 +169,32 @@ func TestPlanted(t *testing.T) {
 		"the living called dead":        {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
 		"a retry that is due, and not asked for": {"V3", func(p *planted) {
 			p.fails("server_error")
-			p.say(events.WriterRetry, scheduled(4, 1, 2000))
+			p.append(events.WriterRetry, scheduled(4, 1, 2000))
 		}},
 		"one failure, two retries": {"V7", func(p *planted) {
 			p.fails("server_error")
-			p.say(events.WriterRetry, scheduled(4, 1, 2000))
-			p.say(events.WriterRetry, scheduled(4, 2, 4000))
+			p.append(events.WriterRetry, scheduled(4, 1, 2000))
+			p.append(events.WriterRetry, scheduled(4, 2, 4000))
 		}},
 		"a retry before its time": {"V7", func(p *planted) {
 			p.fails("server_error")
-			p.say(events.WriterRetry, scheduled(4, 1, 9000))
-			p.say(events.WriterRetry,
+			p.append(events.WriterRetry, scheduled(4, 1, 9000))
+			p.append(events.WriterRetry,
 				events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t", Attempt: 1})
 		}},
 		"a stopped turn is tried again": {"V9", func(p *planted) {
-			p.say(events.WriterLedger, events.TurnStopRequested{Turn: "t", Actor: events.ActorPerson, By: "ada"})
+			p.append(events.WriterLedger, events.TurnStopRequested{Turn: "t", Actor: events.ActorPerson, By: "ada"})
 			p.fails("server_error")
-			p.say(events.WriterRetry, scheduled(5, 1, 2000))
+			p.append(events.WriterRetry, scheduled(5, 1, 2000))
 		}},
 		"a message that was not withdrawn": {"V10", func(p *planted) {
-			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"})
-			p.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m", By: "ada"})
+			p.append(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"})
+			p.append(events.WriterCompaction, events.MessageWithdrawn{Message: "m", By: "ada"})
 		}},
 		"a message in front of another": {"V10", func(p *planted) {
-			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"},
+			p.append(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"},
 				events.MessageAccepted{Message: "n", By: "ada"})
-			p.say(events.WriterHarness, events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
+			p.append(events.WriterHarness, events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
 		}},
 		"a strange error": {"error that", func(p *planted) { p.settled(note{Wrong: "boom"}) }},
 		"it runs without an owner": {"V14", func(p *planted) {
@@ -236,7 +236,7 @@ func orphaned() events.SessionOrphaned {
 
 // recovered appends the facts of recovery.
 func (p *planted) recovered() {
-	p.say(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
+	p.append(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
 		events.ToolCompleted{Call: "c", Synthetic: true},
 		events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
 		events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
@@ -244,7 +244,7 @@ func (p *planted) recovered() {
 
 // fails ends the turn with a failure.
 func (p *planted) fails(kind string) {
-	p.say(events.WriterHarness, events.TurnFailed{Turn: "t", Error: events.Failure{Kind: kind}})
+	p.append(events.WriterHarness, events.TurnFailed{Turn: "t", Error: events.Failure{Kind: kind}})
 }
 
 // scheduled returns a retry of the turn that failed at this second.

@@ -359,7 +359,7 @@ func (w *world) past(name string, owed bool) {
 	w.t.Helper()
 	r := events.Ref{Harness: me, Session: name}
 	st := session.New(r)
-	say := func(by events.Writer, source string, facts ...events.Fact) {
+	add := func(by events.Writer, source string, facts ...events.Fact) {
 		evs := make([]events.Event, len(facts))
 		for i, f := range facts {
 			evs[i] = events.New(w.bus.NewID(), source, r, 1, time.Now(), f)
@@ -370,13 +370,13 @@ func (w *world) past(name string, owed bool) {
 			Events: evs})
 	}
 	owner := events.HarnessSource(me, "17")
-	say(events.WriterHarness, owner, events.SessionOpened{Incarnation: "17"},
+	add(events.WriterHarness, owner, events.SessionOpened{Incarnation: "17"},
 		events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
 		events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, OnOwnerLoss: events.LossKeep,
 			Delivery: events.DeliverCallback, Questions: question("p", "").Questions})
-	say(events.WriterLedger, events.PersonSource("ada"), events.PromptAnswered{Prompt: "p", By: "ada", Owed: owed,
+	add(events.WriterLedger, events.PersonSource("ada"), events.PromptAnswered{Prompt: "p", By: "ada", Owed: owed,
 		Answers: []events.Answer{{Question: "q", Text: "blue"}}})
-	say(events.WriterHarness, owner, events.TurnCompleted{Turn: "t"}, events.SessionReleased{Reason: "done"})
+	add(events.WriterHarness, owner, events.TurnCompleted{Turn: "t"}, events.SessionReleased{Reason: "done"})
 	st.Rules, st.QuietSeq = 0, 0
 	doc, err := st.Encode()
 	w.ok(err)

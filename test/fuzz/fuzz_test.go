@@ -145,8 +145,8 @@ func (p *probe) watch(ctx context.Context) error {
 	})
 }
 
-// say appends to the probe's session, and waits until its document shows it.
-func (p *probe) say(ctx context.Context, facts ...events.Fact) error {
+// append appends to the probe's session, and waits until its document shows it.
+func (p *probe) append(ctx context.Context, facts ...events.Fact) error {
 	began, lost := time.Now(), p.pulse.Lost()
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
@@ -193,8 +193,8 @@ func (p *probe) round(ctx context.Context) error {
 		p.Errorf("round %d: a person's request took %s", p.rounds, took)
 	}
 	p.last = max(p.last, reply.Seq)
-	return errors.Join(p.say(ctx, events.ToolStarted{Call: call, Turn: "t", Name: "ls"}),
-		p.say(ctx, events.ToolCompleted{Call: call}))
+	return errors.Join(p.append(ctx, events.ToolStarted{Call: call, Turn: "t", Name: "ls"}),
+		p.append(ctx, events.ToolCompleted{Call: call}))
 }
 
 // TestFuzz writes with attackers while the probe works; afterwards every document equals the fold of its log.
@@ -210,7 +210,7 @@ func TestFuzz(t *testing.T) {
 		return c.b.Services.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
 	})
 	p.pulse = natstest.Feel(t)
-	if err := p.say(ctx, events.SessionOpened{Incarnation: "1"},
+	if err := p.append(ctx, events.SessionOpened{Incarnation: "1"},
 		events.TurnStarted{Turn: "t", Cause: events.CauseMessage}); err != nil {
 		t.Fatal(err)
 	}

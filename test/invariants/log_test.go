@@ -39,7 +39,7 @@ func (s *story) besideARetry(ofTurn string) {
 // at is the instant of the commit with this number.
 func at(seq uint64) time.Time { return time.Unix(int64(seq), 0).UTC() }
 
-func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
+func (s *story) append(w events.Writer, source string, facts ...events.Fact) {
 	s.t.Helper()
 	c := events.Commit{Ref: s.st.Ref(), Writer: w, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true,
 		At: at(s.st.Seq + 1)}
@@ -65,17 +65,17 @@ func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
 
 func (s *story) harness(facts ...events.Fact) {
 	s.t.Helper()
-	s.say(events.WriterHarness, events.HarnessSource("h", "1"), facts...)
+	s.append(events.WriterHarness, events.HarnessSource("h", "1"), facts...)
 }
 
 func (s *story) service(w events.Writer, facts ...events.Fact) {
 	s.t.Helper()
-	s.say(w, events.ServiceSource(string(w), "x"), facts...)
+	s.append(w, events.ServiceSource(string(w), "x"), facts...)
 }
 
 func (s *story) person(w events.Writer, facts ...events.Fact) {
 	s.t.Helper()
-	s.say(w, events.PersonSource("ada"), facts...)
+	s.append(w, events.PersonSource("ada"), facts...)
 }
 
 func (s *story) fails() {

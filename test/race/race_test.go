@@ -80,12 +80,12 @@ func open(t *testing.T, b *bus.Bus, name string) *lane {
 	t.Helper()
 	l := &lane{bus: b, ref: events.Ref{Harness: "h1", Session: name}}
 	l.st = session.New(l.ref)
-	l.say(t, events.WriterHarness, 1, events.SessionOpened{Incarnation: "1"})
+	l.mustAppend(t, events.WriterHarness, 1, events.SessionOpened{Incarnation: "1"})
 	return l
 }
 
-// say appends facts. There is no other writer at that moment.
-func (l *lane) say(t *testing.T, w events.Writer, epoch uint64, facts ...events.Fact) {
+// mustAppend appends facts. There is no other writer at that moment.
+func (l *lane) mustAppend(t *testing.T, w events.Writer, epoch uint64, facts ...events.Fact) {
 	t.Helper() // it may run on any goroutine
 	if err := l.append(t.Context(), w, epoch, facts...); err != nil {
 		t.Error(err)
@@ -161,7 +161,7 @@ func (l *lane) expire(ctx context.Context, prompt string) (outcome, error) {
 // race runs two callers on a new prompt and records their outcomes.
 func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (asked, outcome, error)) {
 	t.Helper()
-	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion,
+	l.mustAppend(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion,
 		Delivery:  events.DeliverMessage,
 		Questions: []events.Question{{ID: "q", Question: "?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
 	var wg sync.WaitGroup
@@ -185,7 +185,7 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 	if err := l.fold(t.Context()); err != nil {
 		t.Error(err)
 	}
-	l.say(t, events.WriterHarness, 1, events.PromptDelivered{Prompt: prompt})
+	l.mustAppend(t, events.WriterHarness, 1, events.PromptDelivered{Prompt: prompt})
 }
 
 // run races in all lanes concurrently and checks the recorded outcomes, and the log, against the register.

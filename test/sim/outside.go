@@ -34,7 +34,7 @@ func outlives(st *session.State, q *session.Prompt) bool {
 // askOutside asks a question that belongs to no turn.
 func (p *process) askOutside(st *session.State) {
 	p.w.report.Outside++
-	p.say(st, st.Epoch, p.question("")...)
+	p.append(st, st.Epoch, p.question("")...)
 }
 
 // givesUp returns an Ask at its deadline, if one waits that no turn waits for. The process may have read the decision,
@@ -45,18 +45,18 @@ func (p *process) givesUp(st *session.State) bool {
 		if q := st.Prompts[id]; q.Epoch == st.Epoch && outlives(st, q) && p.absent[d] == attends {
 			p.absent[d] = gaveUp
 			p.w.report.GaveUp++
-			return p.saysUnattended(st)
+			return p.appendUnattended(st)
 		}
 	}
 	return false
 }
 
-// saysUnattended writes down that nothing waits for the decision about a prompt.
-func (p *process) saysUnattended(st *session.State) bool {
+// appendUnattended writes down that nothing waits for the decision about a prompt.
+func (p *process) appendUnattended(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		d := decision{st.Ref(), id}
 		if p.absent[d] == gaveUp && st.Prompts[id].Epoch == st.Epoch {
-			if p.say(st, st.Epoch, events.PromptUnattended{Prompt: id}) {
+			if p.append(st, st.Epoch, events.PromptUnattended{Prompt: id}) {
 				p.absent[d] = said
 			}
 			return true
@@ -76,7 +76,7 @@ func (p *process) asksAgain(st *session.State) bool {
 		p.w.report.Again++
 		delete(p.absent, d)
 		if q.Status == session.Awaiting {
-			p.say(st, st.Epoch, again(id, q))
+			p.append(st, st.Epoch, again(id, q))
 			return true
 		}
 		return p.takesDecisions(st)

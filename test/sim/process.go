@@ -121,8 +121,9 @@ func (p *process) step() {
 
 func (p *process) source() string { return events.HarnessSource(p.harness, p.incarnation) }
 
-// say appends facts; a lost race is folded, and one that shows another owner ends this process's part in the session.
-func (p *process) say(st *session.State, epoch uint64, facts ...events.Fact) bool {
+// append appends facts. A lost race is folded, and one that shows another owner ends this process's part in the
+// session.
+func (p *process) append(st *session.State, epoch uint64, facts ...events.Fact) bool {
 	r := st.Ref()
 	ok := p.w.append("harness "+p.incarnation, r, events.WriterHarness, from(p.source()), epoch, st.Seq, facts)
 	if ok {
@@ -164,7 +165,7 @@ func (p *process) open(f events.SessionOpened) {
 	p.w.deaf[st.Ref()] = p.w.chance(deafOneIn)
 	p.keep(st)
 	f.ContextLimit, f.Policy = contextLimit, p.w.policy()
-	p.say(st, 1, f)
+	p.append(st, 1, f)
 }
 
 // claimNext takes one session over, adopting what it can go on with.
@@ -193,7 +194,7 @@ func (p *process) claimNext() {
 		}
 	}
 	p.keep(st)
-	if !p.say(st, st.Epoch+1, facts...) {
+	if !p.append(st, st.Epoch+1, facts...) {
 		p.forget(r)
 	}
 }

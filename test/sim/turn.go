@@ -78,7 +78,7 @@ func (p *process) takeWork() bool {
 			facts = append(facts, p.begins(st))
 		}
 		p.keep(st)
-		if !p.say(st, st.Epoch+1, facts...) {
+		if !p.append(st, st.Epoch+1, facts...) {
 			p.forget(r)
 		}
 		return true
@@ -95,10 +95,10 @@ func compacts(st *session.State) bool {
 func (p *process) compact(st *session.State) {
 	switch n := p.w.rng.IntN(6); {
 	case n < 2:
-		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID,
+		p.append(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID,
 			UsedAfter: int64(p.w.rng.IntN(contextLimit))})
 	case n < 4:
-		p.say(st, st.Epoch, events.CompactionFailed{Compaction: st.Compaction.ID,
+		p.append(st, st.Epoch, events.CompactionFailed{Compaction: st.Compaction.ID,
 			Error: p.w.failure(compactionFailures)})
 	}
 }
@@ -126,16 +126,16 @@ func (p *process) finishOne(st *session.State) bool {
 	}
 	switch {
 	case st.Pending.Stop != nil:
-		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
-	case p.takesDecisions(st), p.saysUnattended(st):
+		p.append(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+	case p.takesDecisions(st), p.appendUnattended(st):
 	case st.Pending.Compaction != nil:
-		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+		p.append(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 	case compacts(st):
-		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
+		p.append(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, p.begins(st))
+		p.append(st, st.Epoch, p.begins(st))
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && st.BlockedBy() == "":
-		p.say(st, st.Epoch, events.TurnCompleted{Turn: st.Turn.ID, Finish: "stop"})
+		p.append(st, st.Epoch, events.TurnCompleted{Turn: st.Turn.ID, Finish: "stop"})
 	default:
 		return false
 	}
@@ -148,16 +148,16 @@ func (p *process) act(st *session.State) {
 	case p.w.chance(60):
 		p.w.log.appendRaw(st.Ref(), events.WriterHarness, p.w.log.last(st.Ref()), p.w.now, []byte(`{"not":"a batch"}`))
 	case p.w.chance(150):
-		p.say(st, st.Epoch, events.SessionClosed{Reason: "finished"})
+		p.append(st, st.Epoch, events.SessionClosed{Reason: "finished"})
 	case p.w.chance(120):
-		p.say(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
+		p.append(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
 	case st.Pending.Stop != nil && st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(3):
 		p.inTurn(st) // it has not heard of it yet
 	case st.Pending.Stop != nil:
-		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+		p.append(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
-	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.saysUnattended(st):
+	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.appendUnattended(st):
 	case p.w.chance(againOneIn) && p.asksAgain(st):
 	case p.takesDecisions(st):
 	case p.w.chance(lateOneIn) && p.receivesLate(st):
@@ -167,15 +167,15 @@ func (p *process) act(st *session.State) {
 	case st.Turn == nil && p.w.chance(itselfOneIn):
 		p.byItself(st)
 	case st.Pending.Compaction != nil:
-		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+		p.append(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 	case compacts(st):
 		p.compact(st)
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, p.begins(st))
+		p.append(st, st.Epoch, p.begins(st))
 	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
 		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
 			m := p.w.id("m")
-			p.say(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)},
+			p.append(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)},
 				events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
 		}
 	default:
@@ -197,7 +197,7 @@ const outsideMax = 3
 func (p *process) decidesItself(st *session.State) {
 	for _, id := range st.PendingPrompts() {
 		if st.Prompts[id].Epoch == st.Epoch {
-			p.say(st, st.Epoch, events.PromptAnswered{Prompt: id,
+			p.append(st, st.Epoch, events.PromptAnswered{Prompt: id,
 				Answers: []events.Answer{{Question: "q", Text: "auto"}}, By: "policy"})
 			return
 		}
@@ -218,7 +218,7 @@ func (p *process) receivesLate(st *session.State) bool {
 		}
 		p.hand(st.Ref(), id)
 		p.w.report.Late++
-		p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
+		p.append(st, st.Epoch, events.PromptDelivered{Prompt: id})
 		return true
 	}
 	return false
@@ -226,7 +226,7 @@ func (p *process) receivesLate(st *session.State) bool {
 
 // byItself starts a turn without a request, and without a person's message as its cause.
 func (p *process) byItself(st *session.State) {
-	if p.say(st, st.Epoch, p.ownTurn()) {
+	if p.append(st, st.Epoch, p.ownTurn()) {
 		p.w.report.Itself++
 	}
 }
@@ -257,9 +257,9 @@ func (p *process) takesDecisions(st *session.State) bool {
 		}
 		p.hand(st.Ref(), id)
 		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
-			p.say(st, st.Epoch, events.ToolCompleted{Call: q.Call})
+			p.append(st, st.Epoch, events.ToolCompleted{Call: q.Call})
 		} else {
-			p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
+			p.append(st, st.Epoch, events.PromptDelivered{Prompt: id})
 		}
 		return true
 	}
@@ -270,7 +270,8 @@ func (p *process) inTurn(st *session.State) {
 	turn := st.Turn.ID
 	switch n := p.w.rng.IntN(12); {
 	case n < 3:
-		p.say(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash", Background: p.w.chance(10)})
+		p.append(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash",
+			Background: p.w.chance(10)})
 	case n < 5 && p.w.chance(3): // people are slow
 		p.ask(st, turn)
 	case n == 5 && len(p.order) < p.w.sessionsMax():
@@ -278,9 +279,10 @@ func (p *process) inTurn(st *session.State) {
 	case n < 9:
 		p.endCall(st)
 	case n == 9 && st.BlockedBy() == "":
-		p.say(st, st.Epoch, events.TurnFailed{Turn: turn, Error: p.w.failure(turnFailures), HadOutput: p.w.chance(2)})
+		p.append(st, st.Epoch, events.TurnFailed{Turn: turn, Error: p.w.failure(turnFailures),
+			HadOutput: p.w.chance(2)})
 	case n == 10 && st.BlockedBy() == "":
-		p.say(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
+		p.append(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
 	case n == 11 && p.w.chance(6):
 		p.decidesItself(st)
 	case n == 11 && p.w.chance(2):
@@ -288,7 +290,7 @@ func (p *process) inTurn(st *session.State) {
 	case n == 11 && st.BlockedBy() == "" && p.w.chance(itselfOneIn):
 		p.byItself(st)
 	default:
-		p.say(st, st.Epoch, events.UsageReported{Turn: turn,
+		p.append(st, st.Epoch, events.UsageReported{Turn: turn,
 			Tokens: events.Tokens{Input: int64(p.w.rng.IntN(contextLimit))}})
 	}
 }
@@ -299,7 +301,7 @@ func (p *process) ask(st *session.State, turn string) {
 	if p.w.chance(3) {
 		facts = append(facts, p.question(turn)...)
 	}
-	p.say(st, st.Epoch, facts...)
+	p.append(st, st.Epoch, facts...)
 }
 
 // question is one of any sort: with a call that waits for it or without, to be kept when its asker dies or not.
@@ -328,7 +330,7 @@ func (p *process) question(turn string) (facts []events.Fact) {
 // delegate starts a call that waits for a child session.
 func (p *process) delegate(st *session.State, turn string) {
 	call := p.w.id("c")
-	if p.say(st, st.Epoch, events.ToolStarted{Call: call, Turn: turn, Name: "task"}) {
+	if p.append(st, st.Epoch, events.ToolStarted{Call: call, Turn: turn, Name: "task"}) {
 		p.open(events.SessionOpened{Incarnation: p.incarnation, Parent: st.Session, ParentCall: call, Root: st.Root})
 	}
 }
@@ -341,9 +343,9 @@ func (p *process) endCall(st *session.State) {
 			continue
 		}
 		if p.w.chance(3) {
-			p.say(st, st.Epoch, events.ToolFailed{Call: id, Error: events.Failure{Kind: "exit", Text: "1"}})
+			p.append(st, st.Epoch, events.ToolFailed{Call: id, Error: events.Failure{Kind: "exit", Text: "1"}})
 		} else {
-			p.say(st, st.Epoch, events.ToolCompleted{Call: id, Output: json.RawMessage(`"done"`)})
+			p.append(st, st.Epoch, events.ToolCompleted{Call: id, Output: json.RawMessage(`"done"`)})
 		}
 		return
 	}

@@ -60,7 +60,7 @@ func TestWhoMayClaim(t *testing.T) {
 			if f.subject == "" {
 				f.subject = s
 			}
-			c.say(s, st.incarnation, st.epoch, f)
+			c.mustAppend(s, st.incarnation, st.epoch, f)
 		}
 		d := c.settled(s)
 		owner, ignored := "", 0.0

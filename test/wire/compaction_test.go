@@ -12,7 +12,7 @@ import (
 // full returns a session whose last turn completed and reported this many tokens of 100,000.
 func (c *cell) full(session, inc, policy string, used int) {
 	c.t.Helper()
-	c.say(session, inc, 1, fact{"session.opened", session,
+	c.mustAppend(session, inc, 1, fact{"session.opened", session,
 		`{"incarnation":"` + inc + `","context_limit":100000,"policy":` + policy + `}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"options":{"model":"x"}}`},
 		usage("t1", used))
@@ -34,21 +34,21 @@ func (c *cell) compaction(session, inc string, epoch int) string {
 		c.t.Errorf("a turn beside a compaction: %v", w)
 	}
 	c.fresh(session)
-	c.say(session, inc, epoch, fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
+	c.mustAppend(session, inc, epoch, fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
 	return id
 }
 
 func (c *cell) compacted(session, inc string, epoch int, id string, usedAfter int) {
 	c.t.Helper()
 	c.fresh(session)
-	c.say(session, inc, epoch,
+	c.mustAppend(session, inc, epoch,
 		fact{"compaction.completed", id, fmt.Sprintf(`{"compaction":%q,"used_after":%d}`, id, usedAfter)})
 }
 
 func (c *cell) compactionFails(session, inc string, id, kind string) {
 	c.t.Helper()
 	c.fresh(session)
-	c.say(session, inc, 1, fact{"compaction.failed", id,
+	c.mustAppend(session, inc, 1, fact{"compaction.failed", id,
 		`{"compaction":"` + id + `","error":{"kind":"` + kind + `","text":"no"}}`})
 }
 
@@ -114,12 +114,12 @@ func TestOnSend(t *testing.T) {
 func TestMidStream(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"options":{"model":"x"}}`},
 		usage("t1", 74_999))
 	c.sends("s1", "m1", `,"content":"later"`)
 	c.fresh("s1")
-	c.say("s1", inc, 1, usage("t1", 75_000))
+	c.mustAppend("s1", inc, 1, usage("t1", 75_000))
 	d := c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "compaction") != nil })
 	if got := kinds(c.said(at(d, "pending", "compaction",
 		"seq"))); got != "holdfast.turn.stop_requested holdfast.compaction.requested " || at(d, "pending", "stop",
@@ -133,7 +133,7 @@ func TestMidStream(t *testing.T) {
 		t.Errorf("work: %v", w)
 	}
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"compaction"}`})
+	c.mustAppend("s1", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"compaction"}`})
 	id := c.compaction("s1", inc, 1)
 	c.compacted("s1", inc, 1, id, 10_000)
 	w = c.work("s1", func(d map[string]any) bool { return d["turn"] != nil })
@@ -155,11 +155,11 @@ func TestMidStream(t *testing.T) {
 func TestAStopWhileItIsCompacted(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
+	c.mustAppend("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 75_000))
 	c.work("turn", func(d map[string]any) bool { return d["stop"] != nil })
 	c.fresh("turn")
-	c.say("turn", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"compaction"}`})
+	c.mustAppend("turn", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"compaction"}`})
 	c.full("message", inc, `{}`, 80_000)
 	c.sends("message", "m1", `,"content":"x"`)
 	for _, s := range []string{"turn", "message"} {
@@ -171,7 +171,7 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 		}
 		w := c.work(s, func(d map[string]any) bool { return at(d, "stop", "actor") == "person" })
 		c.fresh(s)
-		c.say(s, inc, 1, fact{"turn.stopped", at(w, "stop", "turn").(string), `{"turn":"t1","actor":"person"}`})
+		c.mustAppend(s, inc, 1, fact{"turn.stopped", at(w, "stop", "turn").(string), `{"turn":"t1","actor":"person"}`})
 		c.compacted(s, inc, 1, id, 1_000)
 	}
 	code, reply := c.sends("message", "m2", `,"content":"go on"`) // compaction has looked by then
@@ -191,7 +191,7 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"message.accepted", "m1", `{"message":"m1","content":"hello","synthetic":false}`},
 		fact{"turn.started", "t1",
 			`{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"model":"x"}}`})
@@ -256,7 +256,7 @@ func TestACompactionOfNoUse(t *testing.T) {
 	c.sends("s1", "m1", `,"content":"x"`)
 	c.compacted("s1", inc, 1, c.compaction("s1", inc, 1), 0)
 	turn := c.take("s1", inc, 1)
-	c.say("s1", inc, 1, usage(turn, 79_000))
+	c.mustAppend("s1", inc, 1, usage(turn, 79_000))
 	c.completes("s1", inc, 1, turn)
 	code, reply := c.sends("s1", "m2", `,"content":"x"`)
 	d := c.fresh("s1")
@@ -343,11 +343,11 @@ func TestCheck(t *testing.T) {
 	}
 	for s, policy := range map[string]string{"not_idle_long_enough": `{"idle_compaction_after_s":600}`,
 		"running": `{"idle_compaction_after_s":1}`, "no_usage": `{"idle_compaction_after_s":1}`} {
-		c.say(s, inc, 1, fact{"session.opened", s,
+		c.mustAppend(s, inc, 1, fact{"session.opened", s,
 			`{"incarnation":"` + inc + `","context_limit":100000,"policy":` + policy + `}`},
 			fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 		if s != "no_usage" {
-			c.say(s, inc, 1, usage("t1", 5_000))
+			c.mustAppend(s, inc, 1, usage("t1", 5_000))
 		}
 		if s != "running" {
 			c.completes(s, inc, 1, "t1")
@@ -408,7 +408,7 @@ func TestUsageOfAllSorts(t *testing.T) {
 			turn = "t9"
 		}
 		c.begin(s, inc, usage("t1", 50))
-		c.say(s, inc, 1, fact{"usage.reported", turn, x.tokens})
+		c.mustAppend(s, inc, 1, fact{"usage.reported", turn, x.tokens})
 		if d := c.settled(s); at(d, "usage", "used") != x.want || at(d, "usage", "limit") != 0.0 ||
 			at(d, "usage", "warn") != false || d["phase"] != "running" {
 			t.Errorf("%s: %v, want %v", s, d["usage"], x.want)

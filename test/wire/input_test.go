@@ -208,7 +208,7 @@ func TestLimitsOfASession(t *testing.T) {
 			id := fmt.Sprint(key, i)
 			fs = append(fs, fact{kind, id, fmt.Sprintf(`{%q:%q%s}`, key, id, more)})
 			if len(fs) == 600 || i == n-1 {
-				c.say("s1", inc, 1, fs...)
+				c.mustAppend("s1", inc, 1, fs...)
 				fs = nil
 			}
 		}
@@ -248,7 +248,7 @@ func TestLimitsOfASession(t *testing.T) {
 		!strings.HasSuffix(title, "…") {
 		t.Errorf("name of %d, title of %d bytes", len(name), len(title))
 	}
-	c.say("s3", inc, 1, fact{"turn.started", "t2",
+	c.mustAppend("s3", inc, 1, fact{"turn.started", "t2",
 		`{"turn":"t2","cause":"message","synthetic":false,"options":"` + strings.Repeat("x", 17<<10) + `"}`})
 	if d = c.settled("s3"); d["parked"] != 1.0 || at(d, "turn", "id") != "t1" {
 		t.Errorf("large options: %v", d)

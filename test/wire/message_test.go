@@ -35,7 +35,7 @@ func (c *cell) take(session, inc string, epoch int) string {
 	w := c.work(session, func(d map[string]any) bool { return at(d, "turn", "turn") != nil })
 	turn := at(w, "turn", "turn").(string)
 	c.fresh(session)
-	c.say(session, inc, epoch,
+	c.mustAppend(session, inc, epoch,
 		fact{"turn.started", turn,
 			`{"turn":"` + turn + `","cause":"` + at(w, "turn", "cause").(string) + `","synthetic":false}`})
 	return turn
@@ -43,7 +43,7 @@ func (c *cell) take(session, inc string, epoch int) string {
 
 func (c *cell) completes(session, inc string, epoch int, turn string) {
 	c.t.Helper()
-	c.say(session, inc, epoch, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
+	c.mustAppend(session, inc, epoch, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
 }
 
 // Messages are handed out in the order in which they were accepted, each once, with their content; the next one when
@@ -111,7 +111,7 @@ func TestContentTravelsAsItIs(t *testing.T) {
 	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`,
 		`"` + strings.Repeat("x", 200<<10) + `"`} {
 		s := fmt.Sprint("s", i)
-		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `"}`})
+		c.mustAppend(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `"}`})
 		code, reply := c.sends(s, "m1", `,"content":`+content)
 		if code != "" {
 			t.Errorf("%.40s: %s %v", content, code, reply)
@@ -137,7 +137,7 @@ func TestContentTravelsAsItIs(t *testing.T) {
 func TestContentByReference(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
 	objects, err := c.js.ObjectStore(t.Context(), "hf_objects")
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func TestTheQueueWaitsAfterAFailure(t *testing.T) {
 	c.sends("stopped", "m1", `,"content":"x"`)
 	c.ask("ledger.stop", session("stopped"))
 	c.fresh("stopped")
-	c.say("stopped", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"person"}`})
+	c.mustAppend("stopped", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"person"}`})
 	c.settled("stopped")
 	if code, reply := c.ask("retry.resume", session("stopped")); code != "" {
 		t.Errorf("resume: %s %v", code, reply)

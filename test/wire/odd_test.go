@@ -20,7 +20,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 	}
 	c.full("compacts", inc, `{}`, 10)
 	c.fresh("compacts")
-	c.say("compacts", inc, 1, fact{"compaction.completed", "k9", `{"compaction":"k9"}`})
+	c.mustAppend("compacts", inc, 1, fact{"compaction.completed", "k9", `{"compaction":"k9"}`})
 	ignored("compacts", 1, "unknown")
 	code, reply := c.ask("compaction.compact", session("compacts"))
 	if code != "" {
@@ -28,7 +28,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 	}
 	id := c.compaction("compacts", inc, 1)
 	c.compacted("compacts", inc, 1, id, 5)
-	c.say("compacts", inc, 1, fact{"compaction.completed", id, `{"compaction":"` + id + `","used_after":9}`},
+	c.mustAppend("compacts", inc, 1, fact{"compaction.completed", id, `{"compaction":"` + id + `","used_after":9}`},
 		fact{"compaction.failed", id, `{"compaction":"` + id + `","error":{"kind":"x","text":""}}`})
 	if d := ignored("compacts", 3, "closed-id"); at(d, "last_compaction", "used_after") != 5.0 ||
 		at(d, "last_compaction", "outcome") != "completed" {
@@ -56,7 +56,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 		t.Fatalf("stop: %s %v", code, reply)
 	}
 	c.fresh("taken-back")
-	c.say("taken-back", inc, 1,
+	c.mustAppend("taken-back", inc, 1,
 		fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
 	if d = ignored("taken-back", 1, "closed-id"); d["turn"] != nil || d["phase"] != "idle" ||
 		at(d, "retry", "reason") != "stopped" {
@@ -68,7 +68,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 func TestALimitShrinksUnderATurn(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 60_000))
 	if code, reply := c.ask("ledger.configure",
 		`{"harness":"h1","session":"s1","policy":{"context_limit":64000},"by":"ada"}`); code != "" {
@@ -132,7 +132,7 @@ func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	id := at(w, "compaction", "compaction").(string)
 	next := c.lease("ready", lasting)
 	c.fresh("s1")
-	c.say("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`},
+	c.mustAppend("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`},
 		fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
 	c.compacted("s1", next, 2, id, 1_000)
 	for _, m := range []string{"m1", "m2"} {

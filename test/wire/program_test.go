@@ -164,7 +164,7 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	inc := c.lease("ready", lasting)
-	c.say("newer", inc, 1, fact{"session.opened", "newer", `{"incarnation":"` + inc + `"}`})
+	c.mustAppend("newer", inc, 1, fact{"session.opened", "newer", `{"incarnation":"` + inc + `"}`})
 	c.begin("s1", inc)
 	c.settled("s1")
 	e, err := c.state.Get(t.Context(), key)
@@ -184,7 +184,7 @@ func TestTheFeed(t *testing.T) {
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
 		prompt("p1", `,"turn":"t1","delivery":"message"`))
-	c.say("s1", inc, 1, fact{"tool.completed", "nope", `{"call":"nope"}`},
+	c.mustAppend("s1", inc, 1, fact{"tool.completed", "nope", `{"call":"nope"}`},
 		fact{"turn.completed", "t1", `{"turn":"t1"}`})
 	sub, err := c.js.OrderedConsumer(t.Context(), "HF_FEED", orderedFrom("hf.feed.>"))
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *cell) begin(session, inc string, more ...fact) {
 // beginBy is begin with a policy.
 func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 	c.t.Helper()
-	c.say(session, inc, 1, append([]fact{{"session.opened", session,
+	c.mustAppend(session, inc, 1, append([]fact{{"session.opened", session,
 		`{"incarnation":"` + inc + `","policy":` + policy + `}`},
 		{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}}, more...)...)
 }
@@ -83,7 +83,9 @@ func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 	inc := c.lease("ready", lasting)
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}
 	released := fact{"session.released", "", `{}`}
-	claim := func(s, inc string) { c.say(s, inc, 2, fact{"session.claimed", s, `{"incarnation":"` + inc + `"}`}) }
+	claim := func(s, inc string) {
+		c.mustAppend(s, inc, 2, fact{"session.claimed", s, `{"incarnation":"` + inc + `"}`})
+	}
 	for name, x := range map[string]struct {
 		asked   []fact
 		release bool
@@ -113,7 +115,7 @@ func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 			c.begin(name, inc, x.asked...)
 			if x.release {
 				released.subject = name
-				c.say(name, inc, 1, released)
+				c.mustAppend(name, inc, 1, released)
 				c.settled(name)
 				c.fresh(name)
 			}
@@ -201,11 +203,11 @@ func TestAMessageSupersedesAQuestion(t *testing.T) {
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`),
 		prompt("callback", `,"turn":"t1","delivery":"callback"`))
-	c.say("s1", inc, 1, fact{"message.accepted", "m0", `{"message":"m0","content":"auto","synthetic":true}`})
+	c.mustAppend("s1", inc, 1, fact{"message.accepted", "m0", `{"message":"m0","content":"auto","synthetic":true}`})
 	if d := c.settled("s1"); at(d, "prompts", "keep", "status") != "awaiting" {
 		t.Errorf("a synthetic message: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"message.accepted", "m1",
+	c.mustAppend("s1", inc, 1, fact{"message.accepted", "m1",
 		`{"message":"m1","content":"never mind","synthetic":false,"by":"ada"}`})
 	d := c.settled("s1")
 	if at(d, "prompts", "keep", "status") != "superseded" || at(d, "prompts", "callback", "status") != "awaiting" ||
@@ -230,7 +232,7 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 	c.begin("s1", inc)
 	for i, questions := range []string{`"what?"`, `[{"question":"no id"}]`, `[{"id":"q"}]`, `[1]`} {
 		id := fmt.Sprint("p", i)
-		c.say("s1", inc, 1, fact{"prompt.requested", id,
+		c.mustAppend("s1", inc, 1, fact{"prompt.requested", id,
 			`{"prompt":"` + id + `","turn":"t1","kind":"strange","title":"Raw","questions":` + questions +
 				`,"delivery":"message"}`})
 		d := c.settled("s1")
@@ -240,7 +242,7 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 			t.Errorf("%s: %v %v", questions, d, v)
 		}
 	}
-	c.say("s1", inc, 1, fact{"prompt.requested", "perm",
+	c.mustAppend("s1", inc, 1, fact{"prompt.requested", "perm",
 		`{"prompt":"perm","turn":"t1","kind":"permission","title":"rm -rf?","delivery":"callback"}`})
 	v := c.entry("blocker.h1.s1.s1.perm", func(d map[string]any) bool { return true })
 	q, _ := v["questions"].([]any)
@@ -254,7 +256,7 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 		t.Errorf("allow: %s %v", code, reply)
 	}
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`})
+	c.mustAppend("s1", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`})
 	v = c.entry("blocker.h1.s1.s1.p0", func(d map[string]any) bool { return d["status"] != "awaiting" })
 	if v["status"] != "withdrawn" || v["reason"] != "turn-ended" {
 		t.Errorf("after its turn: %v", v)
@@ -307,6 +309,6 @@ func TestASettledEntryExpires(t *testing.T) {
 		t.Errorf("answer: %s %v", code, reply)
 	}
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"prompt.delivered", "p", `{"prompt":"p"}`})
+	c.mustAppend("s1", inc, 1, fact{"prompt.delivered", "p", `{"prompt":"p"}`})
 	c.gone("work.h1.s1")
 }

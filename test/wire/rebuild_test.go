@@ -41,18 +41,19 @@ func (c *cell) busy(inc string) {
 	c.begin("a", inc, call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`),
 		prompt("q", `,"turn":"t1","delivery":"callback","deadline":"2030-01-01T00:00:00+02:00"`))
 	c.begin("b", inc, call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
-	c.say("b", inc, 1, fact{"session.released", "b", `{}`})
+	c.mustAppend("b", inc, 1, fact{"session.released", "b", `{}`})
 	c.begin("c", inc, prompt("p", `,"turn":"t1","delivery":"message"`),
 		prompt("r", `,"turn":"t1","delivery":"message"`))
-	c.say("c", inc, 1, fact{"message.accepted", "m", `{"message":"m","content":{"a":["<b>"]},"synthetic":false}`},
+	c.mustAppend("c", inc, 1, fact{"message.accepted", "m",
+		`{"message":"m","content":{"a":["<b>"]},"synthetic":false}`},
 		fact{"tool.started", "c", `{"call":"c","name":"late"}`})
 	c.begin("d", inc, call)
-	c.say("d", inc, 1, fact{"turn.failed", "t1",
+	c.mustAppend("d", inc, 1, fact{"turn.failed", "t1",
 		`{"turn":"t1","error":{"kind":"rate_limit","text":"<slow> & \u2028"},"had_output":true}`})
 	if _, err := c.publish("d", []byte("no batch")); err != nil {
 		c.t.Fatal(err)
 	}
-	c.say("d", inc, 3, fact{"turn.completed", "t1", `{"turn":"t1"}`}, fact{"strange.thing", "x", `{"x":1}`})
+	c.mustAppend("d", inc, 3, fact{"turn.completed", "t1", `{"turn":"t1"}`}, fact{"strange.thing", "x", `{"x":1}`})
 	c.begin("e", inc, call)
 	for _, s := range []string{"a", "b", "c", "d", "e"} {
 		c.settled(s)
@@ -111,7 +112,7 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 			t.Errorf("%s: where does it come from?", k)
 		}
 	}
-	c.say("a", inc, 1, fact{"tool.completed", "c", `{"call":"c"}`})
+	c.mustAppend("a", inc, 1, fact{"tool.completed", "c", `{"call":"c"}`})
 	if d := c.settled("a"); ending(d, "tool", "c") == nil {
 		t.Errorf("the turn continues: %v", d)
 	}
@@ -127,7 +128,7 @@ func TestReplicasTakeOver(t *testing.T) {
 		p := program.Run(t, binary, nil, name, "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0",
 			"--log-level", "error")
 		id := fmt.Sprint("p", round)
-		c.say("s1", inc, 1, prompt(id, `,"turn":"t1","delivery":"message"`))
+		c.mustAppend("s1", inc, 1, prompt(id, `,"turn":"t1","delivery":"message"`))
 		c.entry("blocker.h1.s1.s1."+id, func(map[string]any) bool { return true })
 		code, reply := c.answer("s1", id)
 		if code != "" {

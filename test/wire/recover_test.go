@@ -69,7 +69,7 @@ func TestANewerIncarnationAdoptsOrInterrupts(t *testing.T) {
 	c.beginBy("s2", old, `{"resume":"hold"}`, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`})
 	armed := at(c.settled("s1"), "prompts", "p1", "since")
 	inc := c.lease("starting", lasting)
-	c.say("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`},
+	c.mustAppend("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`},
 		prompt("p1", `,"turn":"t1","delivery":"callback"`))
 	d := c.settled("s1")
 	if d["epoch"] != 2.0 || d["incarnation"] != inc || at(d, "prompts", "p1", "epoch") != 2.0 ||
@@ -95,18 +95,18 @@ func TestANewerIncarnationAdoptsOrInterrupts(t *testing.T) {
 	}
 	c.fresh("s2")
 	// it uses the right guard, and is ignored all the same
-	c.say("s2", old, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
+	c.mustAppend("s2", old, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
 	d = c.settled("s2")
 	late, _ := ending(d, "tool", "c1")["late"].(map[string]any)
 	if late["seq"] != d["seq"] || late["at"] == nil || ending(d, "tool", "c1")["outcome"] != "interrupted" ||
 		at(d, "ignored", "count") != 1.0 {
 		t.Errorf("late: %v", d)
 	}
-	c.say("s2", old, 2, fact{"session.claimed", "s2", `{"incarnation":"` + old + `"}`})
+	c.mustAppend("s2", old, 2, fact{"session.claimed", "s2", `{"incarnation":"` + old + `"}`})
 	if d = c.settled("s2"); d["epoch"] != 1.0 || d["owned"] != false {
 		t.Errorf("claimed by a superseded incarnation: %v", d)
 	}
-	c.say("s2", inc, 2, fact{"session.claimed", "s2", `{"incarnation":"` + inc + `"}`})
+	c.mustAppend("s2", inc, 2, fact{"session.claimed", "s2", `{"incarnation":"` + inc + `"}`})
 	if d = c.settled("s2"); d["epoch"] != 2.0 || d["owned"] != true || d["phase"] != "interrupted" {
 		t.Errorf("claimed: %v", d)
 	}
@@ -118,7 +118,7 @@ func TestACleanEndIsAShutdown(t *testing.T) {
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, prompt("p1", `,"turn":"t1","delivery":"callback"`),
 		prompt("p2", `,"turn":"t1","delivery":"message"`))
-	c.say("s1", inc, 1, fact{"session.released", "s1", `{"reason":"bye"}`})
+	c.mustAppend("s1", inc, 1, fact{"session.released", "s1", `{"reason":"bye"}`})
 	c.leave(inc)
 	began, pulse := time.Now(), natstest.Feel(t)
 	v := c.entry("blocker.h1.s1.s1.p1", func(d map[string]any) bool { return d["status"] != "awaiting" })
@@ -143,7 +143,7 @@ func TestStopOfWhatNobodyOwns(t *testing.T) {
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
 		prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
-	c.say("s1", inc, 1, fact{"session.released", "s1", `{}`})
+	c.mustAppend("s1", inc, 1, fact{"session.released", "s1", `{}`})
 	c.settled("s1")
 	code, reply := c.ask("ledger.stop", `{"harness":"h1","session":"s1","by":"ada"}`)
 	if code != "409" || reply["prompt"] != "p" {
@@ -176,7 +176,7 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 	c := up(t, "--grace", "500ms")
 	inc := c.lease("ready", dying)
 	c.begin("root", inc, fact{"tool.started", "task", `{"call":"task","turn":"t1","name":"task"}`})
-	c.say("kid", inc, 1, fact{"session.opened", "kid",
+	c.mustAppend("kid", inc, 1, fact{"session.opened", "kid",
 		`{"incarnation":"` + inc + `","parent":"root","parent_call":"task","root":"root"}`},
 		fact{"turn.started", "k1", `{"turn":"k1","cause":"message","synthetic":true}`},
 		fact{"tool.started", "ask", `{"call":"ask","turn":"k1","name":"ask"}`},
@@ -200,12 +200,12 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 	w := c.entry("work.h1.kid", func(d map[string]any) bool { return at(d, "turn", "cause") == "answer" })
 	turn := at(w, "turn", "turn").(string)
 	c.fresh("kid")
-	c.say("kid", next, 2, fact{"session.claimed", "kid", `{"incarnation":"` + next + `"}`},
+	c.mustAppend("kid", next, 2, fact{"session.claimed", "kid", `{"incarnation":"` + next + `"}`},
 		fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"answer","synthetic":true,"of_turn":"k1"}`})
 	if d = c.settled("kid"); at(d, "last_turn", "outcome") != "continued" || d["phase"] != "running" {
 		t.Errorf("the child continues: %v", d)
 	}
-	c.say("kid", next, 2, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
+	c.mustAppend("kid", next, 2, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
 	w = c.entry("work.h1.root", func(d map[string]any) bool { return at(d, "turn") != nil })
 	d = c.fresh("root")
 	if ending(d, "tool", "task")["outcome"] != "completed" || at(w, "turn", "of_turn") != "t1" ||
@@ -250,7 +250,7 @@ func TestAClosedSessionLeavesATombstone(t *testing.T) {
 		t.Error("opened again over the tombstone")
 	}
 	c.seq["s1"] = n
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`},
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	if d := c.known("s1"); d["phase"] != "closed" || d["owned"] != false || d["turn"] != nil {
 		t.Errorf("opened again: %v", d)
@@ -262,7 +262,7 @@ func TestATombstoneIsOneAlsoAfterUnguardedWrites(t *testing.T) {
 	c := up(t, "--closed-sessions-kept-for", "1s")
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
-	c.say("s1", inc, 1, fact{"session.closed", "s1", `{"reason":"finished"}`})
+	c.mustAppend("s1", inc, 1, fact{"session.closed", "s1", `{"reason":"finished"}`})
 	c.send("hf.log.h1.s1.harness", `[`+event(inc, nil)+`]`, -1)
 	c.gone("session.h1.s1")
 	url := c.nc.ConnectedAddr()

@@ -18,7 +18,7 @@ func session(id string) string { return fmt.Sprintf(`{"harness":"h1","session":%
 // fails ends a session's turn with a failure that has more fields of the error.
 func (c *cell) fails(session, inc string, epoch int, turn, kind, more string) {
 	c.t.Helper()
-	c.say(session, inc, epoch,
+	c.mustAppend(session, inc, epoch,
 		fact{"turn.failed", turn,
 			`{"turn":"` + turn + `","error":{"kind":"` + kind + `","text":"no"` + more + `},"had_output":false}`})
 }
@@ -52,7 +52,7 @@ func (c *cell) stored(seq any) *jetstream.RawStreamMsg {
 func TestAFailedTurnComesBack(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`},
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`},
 		fact{"message.accepted", "m1", `{"message":"m1","content":"hello","synthetic":false}`},
 		fact{"turn.started", "t1",
 			`{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"model":"x"}}`})
@@ -84,7 +84,7 @@ func TestAFailedTurnComesBack(t *testing.T) {
 		t.Errorf("asked for at %s, due at %s", m.Time, due)
 	}
 	turn := at(w, "turn", "turn").(string)
-	c.say("s1", inc, 1, fact{"turn.started", turn,
+	c.mustAppend("s1", inc, 1, fact{"turn.started", turn,
 		`{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
 	c.fails("s1", inc, 1, turn, "server_error", "")
 	d = c.retry("s1", "scheduled")
@@ -93,7 +93,7 @@ func TestAFailedTurnComesBack(t *testing.T) {
 		t.Errorf("the second: %v after %s", d["retry"], due)
 	}
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.started", "t9", `{"turn":"t9","cause":"message","synthetic":false}`},
+	c.mustAppend("s1", inc, 1, fact{"turn.started", "t9", `{"turn":"t9","cause":"message","synthetic":false}`},
 		fact{"turn.completed", "t9", `{"turn":"t9"}`})
 	if d = c.settled("s1"); at(d, "retry", "state") != nil ||
 		at(d, "retry", "attempt") != nil && at(d, "retry", "attempt") != 0.0 || d["phase"] != "idle" {
@@ -376,7 +376,7 @@ func TestAHarnessDoesNotDecide(t *testing.T) {
 		{"compaction.requested", "k1", `{"compaction":"k1","reason":"manual","used":1,"limit":2}`},
 		{"message.withdrawn", "m1", `{"message":"m1","by":"ada"}`},
 	}
-	c.say("s1", inc, 1, says...)
+	c.mustAppend("s1", inc, 1, says...)
 	if d := c.settled("s1"); d["parked"] != float64(len(says)) || at(d, "pending", "turn") != nil ||
 		at(d, "pending", "compaction") != nil || at(d, "pending", "stop") != nil {
 		t.Errorf("document: %v", d)

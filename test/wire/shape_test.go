@@ -77,7 +77,7 @@ func instant(t *testing.T, v any) time.Time {
 func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1",
+	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1",
 		`{"incarnation":"` + inc +
 			`","title":"T","agent":"a","model":"m","context_limit":200000,"policy":{"stall_after_s":5}}`})
 	d := c.settled("s1")
@@ -85,14 +85,14 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	if d["phase"] != "idle" || at(d, "policy", "stall_after_s") != 5.0 || d["agent"] != "a" || d["root"] != "s1" {
 		t.Errorf("opened: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"message.accepted", "m1", `{"message":"m1","content":"hi","synthetic":false}`})
+	c.mustAppend("s1", inc, 1, fact{"message.accepted", "m1", `{"message":"m1","content":"hi","synthetic":false}`})
 	if d = c.settled("s1"); d["phase"] != "queued" || len(d["queue"].([]any)) != 1 {
 		t.Errorf("queued: %v", d)
 	}
 	// handed out
 	c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "turn", "message") == "m1" })
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.started", "t1",
+	c.mustAppend("s1", inc, 1, fact{"turn.started", "t1",
 		`{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"x":1}}`},
 		fact{"usage.reported", "t1",
 			`{"turn":"t1","model":"m","tokens":{"input":100000,"cache_read":20000,"cache_write":0,"output":7,` +
@@ -105,7 +105,7 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 		at(d, "usage", "tokens", "cache_read") != 20000.0 {
 		t.Errorf("running: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"turn.failed", "t1",
+	c.mustAppend("s1", inc, 1, fact{"turn.failed", "t1",
 		`{"turn":"t1","error":{"kind":"server_error","text":"boom","status":500,"retry_after_ms":600000},` +
 			`"had_output":true}`})
 	d = c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "retry", "state") == "scheduled" })
@@ -133,7 +133,7 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 		at(d, "pending", "compaction") == nil || at(w, "compaction", "reason") != "manual" {
 		t.Errorf("compacting: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"compaction.started", "k1", `{"compaction":"k1"}`},
+	c.mustAppend("s1", inc, 1, fact{"compaction.started", "k1", `{"compaction":"k1"}`},
 		fact{"compaction.completed", "k1", `{"compaction":"k1","used_after":500}`})
 	d = c.settled("s1")
 	always(t, d)
@@ -208,7 +208,7 @@ func TestOneOfAPoolDies(t *testing.T) {
 		return inc
 	}
 	open := func(s, inc string) {
-		c.say(s, inc, 1, fact{"session.opened", s,
+		c.mustAppend(s, inc, 1, fact{"session.opened", s,
 			`{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`},
 			fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	}
@@ -220,14 +220,14 @@ func TestOneOfAPoolDies(t *testing.T) {
 		t.Errorf("the dead one's: %v", d)
 	}
 	later := member(60 * time.Second)
-	c.say("s1", later, 2, fact{"session.claimed", "s1", `{"incarnation":"` + later + `","exclusive":false}`})
+	c.mustAppend("s1", later, 2, fact{"session.claimed", "s1", `{"incarnation":"` + later + `","exclusive":false}`})
 	d = c.settled("s1")
 	if d["owned"] != true || d["phase"] != "running" || d["epoch"] != 1.0 || d["incarnation"] != lives ||
 		at(d, "ignored", "count") != 1.0 {
 		t.Errorf("the living one's: %v", d)
 	}
 	c.fresh("s2")
-	c.say("s2", lives, 2, fact{"session.claimed", "s2", `{"incarnation":"` + lives + `","exclusive":false}`})
+	c.mustAppend("s2", lives, 2, fact{"session.claimed", "s2", `{"incarnation":"` + lives + `","exclusive":false}`})
 	if d = c.settled("s2"); d["owned"] != true || d["epoch"] != 2.0 {
 		t.Errorf("an older member takes over: %v", d)
 	}
@@ -244,7 +244,7 @@ func TestAnsweredThenDied(t *testing.T) {
 	c.as("compaction", "s2", 1,
 		fact{"compaction.requested", "k1",
 			`{"compaction":"k1","reason":"on-send","used":5,"limit":9,"follow_up":"message","message":"m1"}`})
-	c.say("s2", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`},
+	c.mustAppend("s2", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`},
 		fact{"compaction.started", "k1", `{"compaction":"k1"}`})
 	if code, reply := c.answer("s1", "p"); code != "" {
 		t.Fatalf("answer: %s %v", code, reply)

@@ -13,7 +13,7 @@ func TestATreeGoesOnFromItsLeaf(t *testing.T) {
 	task := fact{"tool.started", "task", `{"call":"task","turn":"t1","name":"task"}`}
 	c.begin("root", inc, task, fact{"tool.started", "bash", `{"call":"bash","turn":"t1","name":"bash"}`})
 	child := func(session, parent string, does fact) {
-		c.say(session, inc, 1, fact{"session.opened", session,
+		c.mustAppend(session, inc, 1, fact{"session.opened", session,
 			`{"incarnation":"` + inc + `","parent":"` + parent + `","parent_call":"task","root":"root"}`},
 			fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":true}`}, does)
 	}
@@ -39,9 +39,9 @@ func TestATreeGoesOnFromItsLeaf(t *testing.T) {
 		w := c.entry("work.h1."+session, func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" })
 		turn := at(w, "turn", "turn").(string)
 		c.fresh(session)
-		c.say(session, next, 2, fact{"session.claimed", session, `{"incarnation":"` + next + `"}`},
+		c.mustAppend(session, next, 2, fact{"session.claimed", session, `{"incarnation":"` + next + `"}`},
 			fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"answer","synthetic":true}`})
-		c.say(session, next, 2, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
+		c.mustAppend(session, next, 2, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
 		d := c.settled(session)
 		turns := 0
 		for _, e := range d["recent"].([]any) {

@@ -152,7 +152,7 @@ func (c *cell) publish(session string, body []byte) (*jetstream.PubAck, error) {
 	return ack, err
 }
 
-func (c *cell) say(session, incarnation string, epoch int, facts ...fact) {
+func (c *cell) mustAppend(session, incarnation string, epoch int, facts ...fact) {
 	c.t.Helper()
 	if _, err := c.append(session, incarnation, epoch, facts...); err != nil {
 		c.t.Fatalf("append: %v", err)
@@ -218,8 +218,8 @@ const question = `"kind":"question","title":"Which?","questions":[{"id":"q","que
 // open opens a session with a running call, a prompt with a callback, and a prompt to keep.
 func (c *cell) open(session, inc string) {
 	c.t.Helper()
-	c.say(session, inc, 1, fact{"session.opened", session, `{"incarnation":"` + inc + `","title":"by hand"}`})
-	c.say(session, inc, 1, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`},
+	c.mustAppend(session, inc, 1, fact{"session.opened", session, `{"incarnation":"` + inc + `","title":"by hand"}`})
+	c.mustAppend(session, inc, 1, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`},
 		fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
 		fact{"tool.started", "c2", `{"call":"c2","turn":"t1","name":"ask"}`},
 		fact{"prompt.requested", "callback",
@@ -286,7 +286,7 @@ func (c *cell) takeOver(work map[string]any) {
 	inc := c.lease("ready", lasting)
 	c.seq["s1"] = uint64(work["seq"].(float64))
 	turn := at(work, "turn", "turn").(string)
-	c.say("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`},
+	c.mustAppend("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`},
 		fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"answer","synthetic":false,"of_turn":"t1"}`})
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["phase"] == "running" })
 	if doc["incarnation"] != inc || at(doc, "last_turn", "outcome") != "continued" || at(doc, "turn", "id") != turn {
@@ -303,10 +303,10 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	// a kind that the harness may not append
-	c.say("s1", inc, 1, fact{"tool.interrupted", "c1", `{"call":"c1","reason":"x"}`})
-	c.say("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`}) // an epoch of the future
-	c.say("s1", inc, 1, fact{"tool.vanished", "c1", `{}`})
-	c.say("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
+	c.mustAppend("s1", inc, 1, fact{"tool.interrupted", "c1", `{"call":"c1","reason":"x"}`})
+	c.mustAppend("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`}) // an epoch of the future
+	c.mustAppend("s1", inc, 1, fact{"tool.vanished", "c1", `{}`})
+	c.mustAppend("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["seq"] == float64(c.seq["s1"]) })
 	if doc["parked"] != 2.0 || doc["unknown_facts"] != 1.0 || at(doc, "ignored", "count") != 1.0 ||
 		at(doc, "ignored", "last", "why") != "epoch" || at(doc, "tools", "c1") != nil {
@@ -360,6 +360,6 @@ func TestEverythingIsThereAfterAKill(t *testing.T) {
 	if work["owned"] != true {
 		t.Errorf("the owner was declared dead while only the broker was away: %v", work)
 	}
-	c.say("s1", inc, 1, fact{"tool.completed", "c2", `{"call":"c2","output":{"answer":"b"}}`})
+	c.mustAppend("s1", inc, 1, fact{"tool.completed", "c2", `{"call":"c2","output":{"answer":"b"}}`})
 	c.gone("work.h1.s1")
 }

@@ -170,12 +170,12 @@ func (s *script) serve(c net.Conn) {
 	info := s.info
 	s.Mu.Unlock()
 	var saying sync.Mutex
-	say := func(text string) {
+	write := func(text string) {
 		saying.Lock()
 		defer saying.Unlock()
 		_, _ = io.WriteString(c, text+"\r\n") // the client may have hung up: the reader finds out
 	}
-	say(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,` +
+	write(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,` +
 		`"proto":1` + info + `}`)
 	sids := map[string]string{}
 	for in := bufio.NewReader(c); ; {
@@ -191,7 +191,7 @@ func (s *script) serve(c net.Conn) {
 		case "CONNECT":
 			s.Login <- line
 		case "PING":
-			say("PONG")
+			write("PONG")
 		case "SUB":
 			sids[strings.TrimSuffix(words[1], ".*")] = words[len(words)-1]
 		case "PUB", "HPUB":
@@ -199,7 +199,7 @@ func (s *script) serve(c net.Conn) {
 			if err != nil {
 				return
 			}
-			s.respond(say, sids, a)
+			s.respond(write, sids, a)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func published(in io.Reader, words []string) (a Asked, err error) {
 }
 
 // respond sends what the script says to the subscription of the request's reply subject.
-func (s *script) respond(say func(string), sids map[string]string, a Asked) {
+func (s *script) respond(write func(string), sids map[string]string, a Asked) {
 	var all []Said
 	if a.subject == "$JS.API.INFO" {
 		all = []Said{{Body: `{}`}}
@@ -262,21 +262,21 @@ func (s *script) respond(say func(string), sids map[string]string, a Asked) {
 		if m.Header != "" {
 			text = fmt.Sprintf("HMSG %s %d %d\r\n%s%s", to, len(m.Header), len(m.Header)+len(m.Body), m.Header, m.Body)
 		}
-		say(text)
+		write(text)
 		if m.Every > 0 {
-			go s.repeat(m.Every, func() { say(text) })
+			go s.repeat(m.Every, func() { write(text) })
 		}
 	}
 }
 
 // repeat says something again and again until the test ends.
-func (s *script) repeat(every time.Duration, say func()) {
+func (s *script) repeat(every time.Duration, write func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			say()
+			write()
 		case <-s.done:
 			return
 		}
