@@ -70,6 +70,7 @@ golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
 
 bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
+	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
 	CGO_ENABLED=0 $(GO) build -C bench -o ../bin/bench .
 	./bin/bench $(BENCH)
 

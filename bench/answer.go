@@ -2,209 +2,176 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
-	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/pkg/request"
-	"github.com/holdfast-dev/holdfast/services/ledger"
-	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// The figures of Restate 1.7 on such a machine with the same durability. Each one is to be exceeded.
-var restate = map[int]struct{ p50, rounds float64 }{1: {1.2, 203}, 64: {0, 772}, 512: {0, 1220}}
+const answerSeconds = 10 // of each measurement in parts c and h
 
-const (
-	answerSeconds = 10 // per number of concurrent prompts
-	answerWarm    = 2  // seconds at the start that are not measured
-	answerersMax  = 64 // concurrent answers
-)
+// sample is one measurement of parts c and h: three processes that are connected over TCP.
+type sample struct {
+	perS  float64 // rounds or turns a second
+	p50MS float64 // of an answer, from the person's request to the return of Ask
+	p99MS float64
+	cpuMS float64 // CPU of `holdfast up` for each round or turn
+	upMB  float64 // its maximum resident memory
+	busy  float64 // share of the machine's cores that worked, 0 to 1
+}
 
 // answers is part c.
 func answers(ctx context.Context, r *report, size float64) error {
 	for _, n := range []int{1, 64, 512} {
-		took, rate, err := askAndAnswer(ctx, n, time.Duration(max(answerSeconds*size, 3)*float64(time.Second)))
-		if err != nil {
+		if err := compare(ctx, r, "c", "rounds", n, size); err != nil {
 			return err
 		}
-		what := fmt.Sprintf("%d at once: answer → Ask returns, ", n)
-		want := restate[n]
-		if want.p50 > 0 {
-			r.atMost("c", what+"p50", percentile(took, 0.50), "ms", want.p50)
-		} else {
-			r.add("c", what+"p50", percentile(took, 0.50), "ms")
-		}
-		r.add("c", what+"p99", percentile(took, 0.99), "ms")
-		r.atLeast("c", fmt.Sprintf("%d at once: ask, answer, receive", n), rate, "rounds/s", want.rounds)
 	}
 	return crashed(ctx, r, size)
 }
 
-var yesNo = []events.Question{{ID: "q", Question: "Go on?", Options: []events.Option{{Label: "yes"}, {Label: "no"}}}}
-
-// people answer each prompt as soon as it is in the log, with a request to the ledger.
-type people struct {
-	bus   *bus.Bus
-	open  chan asked
-	begun sync.Map // the instant of each prompt's answer, by id
-}
-
-// asked is an open prompt.
-type asked struct {
-	ref    events.Ref
-	prompt string
-}
-
-// Takeover implements [consumer.Handler].
-func (p *people) Takeover(context.Context) error { return nil }
-
-// Batch implements [consumer.Handler].
-func (p *people) Batch(ctx context.Context, ms []bus.Message) (int, error) {
-	for _, m := range ms {
-		c := p.bus.Log.Decode(m)
-		for i := range c.Events {
-			f, ok := c.Events[i].Fact.(events.PromptRequested)
-			if !ok {
-				continue
-			}
-			select {
-			case p.open <- asked{c.Ref, f.Prompt}:
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
+// wholeTurns is part h.
+func wholeTurns(ctx context.Context, r *report, size float64) error {
+	for _, n := range []int{1, 64, 256} {
+		if err := compare(ctx, r, "h", "turns", n, size); err != nil {
+			return err
 		}
 	}
-	return len(ms), nil
+	return nil
 }
 
-// answer answers open prompts until ctx ends.
-func (p *people) answer(ctx context.Context) error {
-	for {
-		select {
-		case a := <-p.open:
-			p.begun.Store(a.prompt, time.Now())
-			if err := postAnswer(ctx, p.bus, a); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("answer %s: %w", a.prompt, err)
+// compare measures each program with n sessions at work, in turn, and reports medians. Ratios are the medians of the
+// ratios to the first program in the same turn.
+func compare(ctx context.Context, r *report, part, what string, n int, size float64) error {
+	all := make([][]sample, len(r.programs))
+	long := time.Duration(max(answerSeconds*size, 3) * float64(time.Second))
+	for range r.times {
+		for i, program := range r.programs {
+			s, err := measureCell(ctx, program, what, n, long)
+			if err != nil {
+				return err
 			}
-		case <-ctx.Done():
-			return nil
+			all[i] = append(all[i], s)
 		}
 	}
+	for i, samples := range all {
+		name := fmt.Sprintf("%d at once: ", n)
+		if len(all) > 1 {
+			name = fmt.Sprintf("%s, %s", filepath.Base(r.programs[i]), name)
+		}
+		show := func(row, unit string, figure func(sample) float64) {
+			r.add(part, name+row, medianOf(samples, figure), unit)
+		}
+		show(what, what+"/s", func(s sample) float64 { return s.perS })
+		show("answer → Ask returns, p50", "ms", func(s sample) float64 { return s.p50MS })
+		show("answer → Ask returns, p99", "ms", func(s sample) float64 { return s.p99MS })
+		show("CPU of up for each of the "+what, "ms", func(s sample) float64 { return s.cpuMS })
+		show("memory of up", "MB", func(s sample) float64 { return s.upMB })
+		show("machine busy", "of 1", func(s sample) float64 { return s.busy })
+		if i == 0 {
+			continue
+		}
+		ratio := func(row string, figure func(sample) float64) {
+			ratios := make([]float64, len(samples))
+			for k := range samples {
+				ratios[k] = figure(samples[k]) / figure(all[0][k])
+			}
+			r.add(part, name+row+" / "+filepath.Base(r.programs[0]), median(ratios), "×")
+		}
+		ratio(what, func(s sample) float64 { return s.perS })
+		ratio("CPU", func(s sample) float64 { return s.cpuMS })
+	}
+	return nil
 }
 
-func postAnswer(ctx context.Context, b *bus.Bus, a asked) error {
-	return b.Services.Request(ctx, ledger.Name, "answer", request.Answer{Ref: a.ref, Prompt: a.prompt, By: "ada",
-		Answers: []events.Answer{{Question: "q", Selected: []string{"yes"}}}}, nil)
+func medianOf(samples []sample, figure func(sample) float64) float64 {
+	fs := make([]float64, len(samples))
+	for i, s := range samples {
+		fs[i] = figure(s)
+	}
+	return median(fs)
 }
 
-// askAndAnswer keeps n prompts open in n sessions of one harness. Everything runs in one process, like `holdfast up`,
-// and every write is synced.
-func askAndAnswer(ctx context.Context, n int, long time.Duration) (took []time.Duration, rate float64, err error) {
-	s, err := start(ctx, true)
+// measureCell starts a cell, a person and an agent, and measures the agent's work.
+func measureCell(ctx context.Context, program, what string, n int, long time.Duration) (s sample, err error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
-		return nil, 0, err
+		return s, err
 	}
-	defer s.close()
-	if err := s.services(ctx); err != nil {
-		return nil, 0, err
-	}
-	p := &people{open: make(chan asked, n)}
-	if p.bus, err = s.open(ctx); err != nil {
-		return nil, 0, err
-	}
-	defer p.bus.Close()
-	if err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
-		return b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: "people", BatchMax: 256},
-			p)
-	}); err != nil {
-		return nil, 0, err
-	}
-	for range min(n, answerersMax) {
-		s.wg.Go(func() {
-			if err := p.answer(s.ctx); err != nil {
-				s.stop()
-			}
-		})
-	}
-	turns, leave, err := s.turns(ctx, n)
+	defer os.RemoveAll(dir)
+	c, err := startCell(ctx, program, dir, "127.0.0.1:0")
 	if err != nil {
-		return nil, 0, err
+		return s, err
 	}
-	defer leave()
-	return p.measure(s.ctx, turns, long)
-}
-
-func (s *suite) services(ctx context.Context) error {
-	if err := s.ledger(ctx); err != nil {
-		return err
-	}
-	return s.reconciler(ctx, reconciler.Default())
-}
-
-// turns opens n sessions with a turn each.
-func (s *suite) turns(ctx context.Context, n int) (turns []*harness.Turn, leave func(), err error) {
-	h, err := harness.Connect(ctx, harness.Config{ID: "bench", InProcess: s.server})
+	defer c.kill()
+	person, err := spawn("person", "", c.url, n)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
-	leave = func() {
-		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := h.Close(end); err != nil {
-			fmt.Println("bench: leave:", err)
-		}
+	defer person.kill()
+	if _, err := person.expect("ready"); err != nil {
+		return s, err
 	}
-	turns = make([]*harness.Turn, n)
-	for i := range turns {
-		se, err := h.Open(ctx, fmt.Sprintf("s%d", i), harness.OpenOptions{})
-		if err != nil {
-			return nil, leave, err
-		}
-		if turns[i], err = se.StartTurn(ctx, harness.StartOptions{ID: "t", Content: "go"}); err != nil {
-			return nil, leave, err
-		}
+	agent, err := spawn(what, "", c.url, n, longEnv+"="+long.String())
+	if err != nil {
+		return s, err
 	}
-	return turns, leave, h.Ready(ctx)
+	defer agent.kill()
+	go func() { // without a person, or a cell, the agent would wait forever
+		person.awaitEnd()
+		agent.interrupt()
+	}()
+	go func() {
+		c.awaitEnd()
+		agent.interrupt()
+	}()
+	if s, err = c.sample(agent); err != nil {
+		return s, err
+	}
+	return s, c.stop()
 }
 
-// measure asks in every turn in a loop. Prompts that begin during the warm-up do not count.
-func (p *people) measure(ctx context.Context, turns []*harness.Turn,
-	long time.Duration) ([]time.Duration, float64, error) {
-	var (
-		wg     sync.WaitGroup
-		mu     sync.Mutex
-		took   []time.Duration
-		failed atomic.Pointer[error]
-		warm   = time.Now().Add(answerWarm * time.Second)
-		end    = warm.Add(long)
-	)
-	for i, t := range turns {
-		wg.Go(func() {
-			for k := 0; time.Now().Before(end) && failed.Load() == nil; k++ {
-				id := fmt.Sprintf("p%d-%d", i, k)
-				_, err := t.Ask(ctx, harness.Prompt{ID: id, Kind: events.PromptQuestion, Questions: yesNo})
-				back := time.Now()
-				if err != nil {
-					failed.Store(&err)
-					return
-				}
-				begun, _ := p.begun.LoadAndDelete(id)
-				if back.After(warm) {
-					mu.Lock()
-					took = append(took, back.Sub(begun.(time.Time)))
-					mu.Unlock()
-				}
-			}
-		})
+// sample measures from an agent's first line to its second, and reads its tally.
+func (c *cell) sample(agent *process) (s sample, err error) {
+	if _, err := agent.expect(lineWarm); err != nil {
+		return s, err
 	}
-	wg.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, 0, *err
+	cpu, err := c.cpu()
+	if err != nil {
+		return s, err
 	}
-	return took, float64(len(took)) / time.Since(warm).Seconds(), nil
+	before, err := machineBusy()
+	if err != nil {
+		return s, err
+	}
+	if _, err := agent.expect(lineCool); err != nil {
+		return s, err
+	}
+	after, err := machineBusy()
+	if err != nil {
+		return s, err
+	}
+	used, err := c.cpu()
+	if err != nil {
+		return s, err
+	}
+	line, err := agent.expect(lineResult)
+	if err != nil {
+		return s, err
+	}
+	var t tally
+	if err := json.Unmarshal([]byte(line), &t); err != nil {
+		return s, err
+	}
+	if t.Count == 0 {
+		return s, errors.New("the agent has measured nothing")
+	}
+	slices.Sort(t.MS)
+	at := func(p float64) float64 { return t.MS[min(int(float64(len(t.MS))*p), len(t.MS)-1)] }
+	return sample{perS: float64(t.Count) / t.Seconds, p50MS: at(0.50), p99MS: at(0.99),
+		cpuMS: float64((used - cpu).Microseconds()) / 1000 / float64(t.Count),
+		upMB:  memoryMB(c.cmd.Process.Pid), busy: after.since(before)}, nil
 }

@@ -3,12 +3,18 @@
 //
 //	a  ledger throughput            against fetch, group, one document a session and batch, ack
 //	b  append → document seen       against publish → consume → put → watch
-//	c  answer → a waiting harness   at 1, 64 and 512 prompts at once, every write synced; and 10,000 prompts
-//	                                across a SIGKILL of everything
+//	c  answer → a waiting harness   at 1, 64 and 512 prompts at once; and 10,000 prompts across a SIGKILL of all
 //	d  recovery of 100,000 calls    against the same commits appended by themselves
 //	f  how late retries fire        against raw message schedules; memory; across a restart and a failover
 //	e  memory of the ledger at 100,000 sessions; restart to ready
 //	g  send → its work is seen      against append → put → watch; 10,000 sessions that cross the threshold together
+//	h  whole turns                  1, 64 and 256 sessions at work: started, two tools, a question of the second
+//	                                tool, completed
+//
+// Parts c and h measure three processes that are connected over TCP, as users run them: `holdfast up` with all
+// services and every write synced; an agent; and a person who watches the view and answers through the service. With
+// two programs (-up one,two) they measure them in turn, and report ratios: a commit and the one before it, for
+// instance. A short look at both: -only ch -size 0.1.
 //
 // Use the ratios of two measurements of one run. The absolute figures depend on the machine.
 package main
@@ -41,7 +47,11 @@ type report struct {
 	Machine string `json:"machine"`
 	Cores   int    `json:"cores"`
 	Go      string `json:"go"`
+	Load    string `json:"load"` // of the machine at the start: averages of 1, 5 and 15 minutes
 	Rows    []row  `json:"rows"`
+
+	programs []string // holdfast programs of parts c and h
+	times    int      // measurements of each of them
 }
 
 func (r *report) add(part, what string, figure float64, unit string) {
@@ -68,7 +78,7 @@ func (r *report) progress() {
 }
 
 func (r *report) print() {
-	fmt.Printf("%s, %d cores, %s\n\n", r.Machine, r.Cores, r.Go)
+	fmt.Printf("%s, %d cores, %s, load %s\n\n", r.Machine, r.Cores, r.Go, r.Load)
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "part\twhat\tfigure\tunit\ttarget\t")
 	for _, x := range r.Rows {
@@ -103,6 +113,7 @@ var parts = []struct {
 	run  func(context.Context, *report, float64) error
 }{
 	{"a", throughput}, {"b", latency}, {"c", answers}, {"d", recovery}, {"e", scale}, {"f", retries}, {"g", sends},
+	{"h", wholeTurns},
 }
 
 func main() {
@@ -110,8 +121,10 @@ func main() {
 		os.Exit(play(role))
 	}
 	file := flag.String("json", "", "save the table to this file")
-	only := flag.String("only", "abcdefg", "the parts to run")
+	only := flag.String("only", "abcdefgh", "the parts to run")
 	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
+	up := flag.String("up", "bin/holdfast", "the holdfast programs of parts c and h, separated by commas")
+	times := flag.Int("times", 1, "how often parts c and h measure each program; medians count")
 	profile := flag.String("profile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -127,7 +140,7 @@ func main() {
 		host = "unknown"
 	}
 	r := &report{Machine: host + " " + runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
-		Go: runtime.Version()}
+		Go: runtime.Version(), Load: machineLoad(), programs: strings.Split(*up, ","), times: max(*times, 1)}
 	for _, p := range parts {
 		if !strings.Contains(*only, p.name) {
 			continue

@@ -208,7 +208,7 @@ func scale(ctx context.Context, r *report, size float64) error {
 	if err := drained(ctx, b, ledger.Source(ledger.Default())); err != nil {
 		return err
 	}
-	r.add("e", fmt.Sprintf("memory of a ledger that has folded %d sessions", n), led.memoryMB(), "MB")
+	r.add("e", fmt.Sprintf("memory of a ledger that has folded %d sessions", n), memoryMB(led.cmd.Process.Pid), "MB")
 	led.kill()
 	ref := events.Ref{Harness: "scale", Session: "after"}
 	began := time.Now()

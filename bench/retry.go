@@ -64,7 +64,7 @@ func retriesAt(ctx context.Context, r *report, n int, synced bool) error {
 		return err
 	}
 	late, armed, err := c.retries(ctx, n, retrySpan)
-	memory := c.process.memoryMB()
+	memory := memoryMB(c.process.cmd.Process.Pid)
 	c.close()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func retriesAt(ctx context.Context, r *report, n int, synced bool) error {
 		return err
 	}
 	raw, _, err := c.schedules(ctx, n, retrySpan)
-	floor := c.process.memoryMB()
+	floor := memoryMB(c.process.cmd.Process.Pid)
 	c.close()
 	if err != nil {
 		return err

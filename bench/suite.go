@@ -95,6 +95,13 @@ func (s *suite) reconciler(ctx context.Context, cfg reconciler.Config) error {
 	})
 }
 
+func (s *suite) services(ctx context.Context) error {
+	if err := s.ledger(ctx); err != nil {
+		return err
+	}
+	return s.reconciler(ctx, reconciler.Default())
+}
+
 // pipeline appends many commits, with at most depth commits unacknowledged.
 type pipeline struct {
 	bus   *bus.Bus
