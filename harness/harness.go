@@ -132,6 +132,9 @@
 //	the receipt of an Ask                     nothing               lost with the process only; the next one gets the
 //	                                                                answer again
 //	    TestAnsweredBeforeTheLeaseWasLost
+//	the same, sent with a claim after a lost  nothing, it waits     the Ask returns the answer once the claim is known
+//	lease: its context ended meanwhile                              to be stored, else the context's error
+//	    TestAskWaitsForItsReceipt, TestAskWithoutItsReceipt
 package harness
 
 import (

@@ -606,8 +606,49 @@ func TestVerifyingFails(t *testing.T) {
 	if !read.settled() || !errors.Is(read.err, ErrReleased) || waits.settled() || len(s.waiters) != 1 {
 		t.Errorf("read: %t, %v; waits: %t", read.settled(), read.err, waits.settled())
 	}
-	if s.unexpect("waits", waits); len(s.waiters) > 0 {
+	if _, err := s.unexpect("waits", waits, Answer{}, nil); err != nil || len(s.waiters) > 0 {
 		t.Error("no Ask waits, and the prompt still has a waiter")
+	}
+}
+
+// TestAskWithoutItsReceipt: the claim that has the receipt of an Ask is not stored. The Ask gives up as it would have
+// without that claim.
+func TestAskWithoutItsReceipt(t *testing.T) {
+	for name, end := range map[string]func(s *Session){
+		"another writer was first":   func(s *Session) { s.knowReceipts(false) },
+		"the session was taken":      func(s *Session) { s.drop(ErrFenced) },
+		"the answer cannot be found": func(s *Session) { s.knowReceipts(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newInside(t)
+			w := x.s.expect("p1")
+			if !x.s.receiptDue("p1", 1) {
+				t.Error("an Ask waits, and no receipt is due")
+			}
+			claim := w.claim
+			out := make(chan error, 1)
+			go func() {
+				_, err := x.s.unexpect("p1", w, Answer{}, errNothing)
+				out <- err
+			}()
+			end(x.s)
+			select {
+			case <-claim.done:
+			default:
+				t.Error("the outcome of the claim is known, and its Asks wait")
+			}
+			select {
+			case err := <-out:
+				if !errors.Is(err, errNothing) {
+					t.Error(err)
+				}
+			case <-x.ctx.Done():
+				t.Fatal("the Ask did not return")
+			}
+			if x.s.receiptDue("p1", 1) {
+				t.Error("no Ask waits, and a receipt is due")
+			}
+		})
 	}
 }
 

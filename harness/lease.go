@@ -290,10 +290,14 @@ func (s *Session) reclaim(l *term) error {
 	err := s.catchUp(l.ctx)
 	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == sent {
 		was, epoch = &term{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
+		s.knowReceipts(true)
 	}
 	if err == nil {
 		_, err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
-			facts, rest, err = s.reclaiming(l, was, epoch)
+			s.knowReceipts(false) // of the claim before this one: another writer was first
+			if facts, rest, err = s.reclaiming(l, was, epoch); err != nil {
+				s.knowReceipts(false)
+			}
 			return facts, err
 		})
 	}
@@ -342,7 +346,7 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 			if p.Unattended {
 				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request withdraws
 			}
-		case s.hasReturned(id):
+		case s.receiptDue(id, p.SettledSeq):
 			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
 		}
 	}
@@ -362,14 +366,6 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 		return nil, nil, err
 	}
 	return append(facts, commits[0]...), commits[1:], nil
-}
-
-// hasReturned says whether an Ask has returned, or is about to return, what was decided about a prompt.
-func (s *Session) hasReturned(prompt string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, returned := s.returned[prompt]
-	return returned || s.waiters[prompt] != nil
 }
 
 // queueFirst puts facts, as commits, in front of all waiting ones. They are adoptions: their items may have ended

@@ -386,6 +386,7 @@ func (s *Session) begin(l *term) bool {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
+	s.knowReceiptsLocked(true)
 	s.handOut(s.st.Seq)       // the claim was stored right behind what was read
 	s.readUpToLocked(s.ahead) // commits that arrived during the claim
 	return true

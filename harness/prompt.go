@@ -69,11 +69,13 @@ func (p Prompt) requested(turn string) (events.PromptRequested, error) {
 // waiter is what Asks for one prompt wait for. A settlement that was read is kept in it until this process is known to
 // own the session ([Session.handOut]): until then the Asks wait.
 type waiter struct {
-	asks   int
-	seq    uint64 // the commit that settled the prompt; 0: none was read
-	done   chan struct{}
-	answer Answer
-	err    error
+	asks    int
+	seq     uint64 // the commit that settled the prompt; 0: none was read
+	done    chan struct{}
+	answer  Answer
+	err     error
+	claim   *claimReceipts // the claim that has the receipt; nil: no claim has it
+	decided uint64         // the commit that settled the prompt, by the state from which that claim was made
 }
 
 func (w *waiter) settle(a Answer, err error) {
@@ -108,7 +110,8 @@ func (w *waiter) settled() bool {
 // by then. When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the
 // prompt's call does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it
 // to the agent. A question outside of any turn, or of a call in the background, has no such end: its decision calls for
-// a turn as soon as the session rests.
+// a turn as soon as the session rests. After a lost lease the claim of the session has the receipts for decisions that
+// Asks wait for. Such an Ask returns when the outcome of the claim is known, also if ctx has ended before.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -131,15 +134,18 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 		return Answer{}, err
 	}
 	w := s.expect(p.ID)
-	defer func() {
-		s.unexpect(p.ID, w)
-		if err != nil {
-			s.giveUp(p.ID)
-		}
-	}()
+	a, err = s.askWith(ctx, w, f)
+	if a, err = s.unexpect(p.ID, w, a, err); err != nil {
+		s.giveUp(p.ID)
+	}
+	return a, err
+}
+
+// askWith stores the request of a prompt, where that is needed, and waits for its settlement.
+func (s *Session) askWith(ctx context.Context, w *waiter, f events.PromptRequested) (Answer, error) {
 	var settled uint64
-	err = s.append(ctx, func(st *session.State) (done bool, err error) {
-		done, settled, err = s.attach(st, p.ID)
+	err := s.append(ctx, func(st *session.State) (done bool, err error) {
+		done, settled, err = s.attach(st, f.Prompt)
 		return done, err
 	}, f)
 	// another Ask that waited with this one was quicker
@@ -147,22 +153,22 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 		return Answer{}, err
 	}
 	if settled != 0 {
-		if err := s.adoptSettled(ctx, p.ID); err != nil {
+		if err := s.adoptSettled(ctx, f.Prompt); err != nil {
 			return Answer{}, err
 		}
 		select {
 		case <-w.done: // it was settled while this Ask was on its way
 		default:
-			return s.readAnswer(ctx, p.ID, settled)
+			return s.readAnswer(ctx, f.Prompt, settled)
 		}
 	}
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", p.ID, s.ref, context.Cause(ctx))
+		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", f.Prompt, s.ref, context.Cause(ctx))
 	}
 	if w.err == nil {
-		s.have(p.ID)
+		s.have(f.Prompt)
 	}
 	return w.answer, w.err
 }
@@ -178,14 +184,6 @@ func (s *Session) expect(prompt string) *waiter {
 	}
 	w.asks++
 	return w
-}
-
-func (s *Session) unexpect(prompt string, w *waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.asks--; w.asks == 0 && s.waiters[prompt] == w {
-		delete(s.waiters, prompt)
-	}
 }
 
 // attach says whether a prompt need not be requested: it is open under this epoch, or settled, then by which commit.

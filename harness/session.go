@@ -52,6 +52,7 @@ type Session struct {
 	waiters map[string]*waiter // by prompt
 	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
+	receipts  *claimReceipts    // in the claim that was sent last, while its outcome is not known; nil: none are
 	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
 	adopted   map[string]bool   // calls that this process adopted, and has not ended
@@ -401,6 +402,7 @@ func (s *Session) part(why error) {
 		s.finish(o, err)
 	}
 	s.queue, s.unacked = nil, nil
+	s.knowReceiptsLocked(false)
 	for id, w := range s.waiters {
 		delete(s.waiters, id)
 		if w.endsWith(why) {
