@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -22,6 +24,7 @@ func TestAttacks(t *testing.T) {
 	w := start(t)
 	w.unharmed("reply subjects", w.replies)
 	w.unharmed("deliveries by the broker", w.deliveries)
+	w.unharmed("deliveries to services", w.deliveriesToServices)
 	w.unharmed("resets by the broker", w.resets)
 	w.unharmed("in another's name", w.inAnothersName)
 	w.unharmed("roll-ups", w.rollUps)
@@ -125,6 +128,68 @@ func (w *world) deliveries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// deliveriesToServices: no consumer of a harness delivers to the subscriptions of services. The broker begins a
+// delivery only to a subscription that has exactly the delivery subject and the group.
+func (w *world) deliveriesToServices(t *testing.T) {
+	h, root := w.harness(), w.root()
+	const filter = "hf.log.my-agent.flood.harness"
+	if _, err := h.Request(filter, []byte(`{}`), patience); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{} // of the consumers that the operator has seen
+	for _, service := range services {
+		for _, to := range []string{"hf.svc." + service + ".get", "hf.svc." + service + ".send", "hf.svc." + service +
+			".report", "hf.svc." + service + ".now", "hf.svc." + service + ".get.ann", "$SRV.PING", "$SRV.STATS",
+			"$SRV.INFO.holdfast-" + service} {
+			for _, group := range []string{"", "q"} {
+				name := fmt.Sprint("to-services-", len(names))
+				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none",
+					"deliver_subject": to, "deliver_group": group, "inactive_threshold": int64(time.Minute)}
+				var made struct{ Name string }
+				if err := h.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+filter,
+					map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
+					t.Fatal(err)
+				}
+				names[name] = false
+			}
+		}
+	}
+	natstest.Until(t, "all consumers to be listed", func() bool {
+		for offset, total := 0, 1; offset < total; {
+			list := consumers(t, root, offset)
+			for _, c := range list.Consumers {
+				if _, own := names[c.Name]; own {
+					names[c.Name] = true
+					if c.PushBound || c.Delivered.Consumer > 0 {
+						t.Fatalf("%s is active: it delivers to %s, group %q", c.Name, c.Config.DeliverSubject,
+							c.Config.DeliverGroup)
+					}
+				}
+			}
+			if len(list.Consumers) == 0 {
+				return false
+			}
+			offset, total = offset+len(list.Consumers), list.Total
+		}
+		return !slices.Contains(slices.Collect(maps.Values(names)), false)
+	})
+}
+
+// listed is a page of the consumers of the log.
+type listed struct {
+	Total     int
+	Consumers []jetstream.ConsumerInfo
+}
+
+func consumers(t *testing.T, operator *account, offset int) listed {
+	t.Helper()
+	var page listed
+	if err := operator.api(t, "CONSUMER.LIST.HF_LOG", map[string]int{"offset": offset}, &page); err != nil {
+		t.Fatal(err)
+	}
+	return page
 }
 
 // resets: the broker delivers messages of a harness to the literal subjects of the consumers of services. A push

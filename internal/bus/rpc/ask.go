@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -31,19 +31,29 @@ var (
 // signer sets the asker of a request.
 type signer events.Asker
 
-// asker returns the sender of a request, or why it is dropped.
-func (s *server) asker(verb string, req micro.Request) (signer, error) {
-	if core.Delivered(req.Headers(), req.Reply()) {
-		return signer{}, errDelivered
+// fromInbox returns why a request is dropped that a stream delivered, or whose reply would not go to an inbox.
+func fromInbox(m *nats.Msg) error {
+	if core.Delivered(m.Header, m.Reply) {
+		return errDelivered
 	}
-	if !events.IsInbox(req.Reply()) {
-		return signer{}, fmt.Errorf("%w: %.100q", errNoInbox, req.Reply())
+	if !events.IsInbox(m.Reply) {
+		return fmt.Errorf("%w: %.100q", errNoInbox, m.Reply)
 	}
-	who, err := s.conn.Cell.ParseAsk(s.service, verb, req.Subject())
+	return nil
+}
+
+// asked returns the verb and the sender of a request, or why it is dropped.
+func (s *server) asked(m *nats.Msg) (string, signer, error) {
+	if err := fromInbox(m); err != nil {
+		return "", signer{}, err
+	}
+	below := strings.TrimPrefix(m.Subject, s.conn.Cell.ServiceSubject(s.service, ""))
+	verb, _, _ := strings.Cut(below, ".")
+	who, err := s.conn.Cell.ParseAsk(s.service, verb, m.Subject)
 	if err != nil {
-		return signer{}, fmt.Errorf("bus: the subject is not the endpoint's: %w", err)
+		return "", signer{}, fmt.Errorf("bus: the subject is not the service's: %w", err)
 	}
-	return signer(who), nil
+	return verb, signer(who), nil
 }
 
 // sign returns the body with the asker in it, under the last of its names. The field by names a person, and a harness

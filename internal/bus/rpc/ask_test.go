@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
@@ -59,25 +61,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	ask("$JS.API.STREAM.MSG.GET.HF_LOG", ended, `{"seq":1}`)
 	ask("$JS.API.DIRECT.GET.KV_hf_state", ended, `{"seq":1}`)
 	ask(b.Cell().LogSubject(mine, events.WriterHarness), ended, `[]`) // its acknowledgement
-	pushed, err := js.CreatePushConsumer(bustest.Background(t), "HF_LOG",
-		jetstream.ConsumerConfig{Name: "push", DeliverSubject: ended, DeliverGroup: "q",
-			AckPolicy: jetstream.AckNonePolicy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pulled, err := js.CreateConsumer(bustest.Background(t), "HF_LOG",
-		jetstream.ConsumerConfig{Name: "pull", AckPolicy: jetstream.AckNonePolicy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.pull", ended, `{"batch":10}`)
-	for name, info := range map[string]func(context.Context) (*jetstream.ConsumerInfo, error){"push": pushed.Info,
-		"pull": pulled.Info} {
-		natstest.Until(t, name+" to deliver", func() bool {
-			i, err := info(bustest.Background(t))
-			return err == nil && i.Delivered.Stream > 0 && i.NumPending == 0
-		})
-	}
+	deliver(t, nc, js, ended)
 	// A later request on the same subject: the earlier ones are handled by then, or concurrently.
 	if _, err := nc.Request(ended, []byte("last"), bustest.Patience); err != nil {
 		t.Fatal(err)
@@ -91,6 +75,87 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	info, err := b.Layout.Inspect(bustest.Background(t))
 	if err != nil || info.Streams[0].Msgs != 2 {
 		t.Errorf("the log has %d messages, want the 2 that were written: %v", info.Streams[0].Msgs, err)
+	}
+}
+
+// deliver lets the broker deliver the log to a subject, by a consumer and as the reply to a pull.
+func deliver(t *testing.T, nc *nats.Conn, js jetstream.JetStream, to string) {
+	t.Helper()
+	// The broker delivers, because this subscription has exactly the subject. The service receives a copy.
+	if _, err := nc.SubscribeSync(to); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	pushed, err := js.CreatePushConsumer(bustest.Background(t), "HF_LOG",
+		jetstream.ConsumerConfig{Name: "push", DeliverSubject: to, AckPolicy: jetstream.AckNonePolicy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := js.CreateConsumer(bustest.Background(t), "HF_LOG",
+		jetstream.ConsumerConfig{Name: "pull", AckPolicy: jetstream.AckNonePolicy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.pull", to, []byte(`{"batch":10}`)); err != nil {
+		t.Fatal(err)
+	}
+	for name, info := range map[string]func(context.Context) (*jetstream.ConsumerInfo, error){"push": pushed.Info,
+		"pull": pulled.Info} {
+		natstest.Until(t, name+" to deliver", func() bool {
+			i, err := info(bustest.Background(t))
+			return err == nil && i.Delivered.Stream > 0 && i.NumPending == 0
+		})
+	}
+}
+
+// The broker begins no delivery to a service: a consumer that names a subject of it as its delivery subject, with or
+// without the queue group, stays inactive, also if it is created before the service begins.
+func TestNoDeliveryBeginsToAService(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	mine := events.Ref{Harness: "h", Session: "s"}
+	if _, err := b.Log.Append(bustest.Background(t), mine, events.WriterHarness, 0,
+		[]events.Event{bustest.Fact("e", mine)}); err != nil {
+		t.Fatal(err)
+	}
+	consumers := map[string]jetstream.PushConsumer{}
+	consume := func(to, group string) {
+		t.Helper()
+		c, err := js.CreatePushConsumer(bustest.Background(t), "HF_LOG", jetstream.ConsumerConfig{
+			Name: fmt.Sprintf("c%d", len(consumers)), DeliverSubject: to, DeliverGroup: group,
+			AckPolicy: jetstream.AckNonePolicy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumers[fmt.Sprintf("%s in group %q, number %d", to, group, len(consumers))] = c
+	}
+	to := []string{"hf.svc.ledger.get", "hf.svc.ledger.get.ann", "hf.svc.ledger.get.harness.h", "hf.svc.ledger.other"}
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		to = append(to, "$SRV."+verb, "$SRV."+verb+".holdfast-ledger")
+	}
+	both := func(subjects []string) {
+		for _, subject := range subjects {
+			consume(subject, "")
+			consume(subject, micro.DefaultQueueGroup)
+		}
+	}
+	both(to)
+	serve(t, b, endpoint("get", echo))
+	both(append(to, "$SRV.PING.holdfast-ledger."+identity(t, nc)))
+	received := make(chan *nats.Msg, 1)
+	if _, err := nc.ChanSubscribe("received", received); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	consume("received", "") // this one is active
+	bustest.Receive(t, received, "the delivery to a subscription without a wildcard")
+	for name, c := range consumers {
+		i, err := c.Info(bustest.Background(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if active := i.PushBound || i.Delivered.Consumer > 0; active != strings.HasPrefix(name, "received") {
+			t.Errorf("to %s: active is %v, %d delivered", name, active, i.Delivered.Consumer)
+		}
 	}
 }
 

@@ -49,34 +49,34 @@ type Services struct {
 // New returns the services of the cell of a connection.
 func New(conn *core.Conn) *Services { return &Services{conn: conn} }
 
-// Serve registers the micro service holdfast-<service> and answers its requests, together with all other processes that
-// do, until ctx ends. Requests in progress are then finished. It survives the broker's restarts. It fails if the
-// service cannot be registered. version is a semantic one.
+// Serve answers the requests of the micro service holdfast-<service>, together with all other processes that do, until
+// ctx ends. Requests in progress are then finished. It survives the broker's restarts. It fails if the service cannot
+// be registered. A verb is one token of a subject.
 //
-// A request is handled only if it was published to the endpoint's own subject and names an inbox for the reply. A
+// A request is handled only if it was published to the service's own subjects and names an inbox for the reply. A
 // message that a stream delivered is dropped, and so is a request with any other reply subject: the broker lets a
-// client name every subject there, also those that only this process may publish to.
+// client name every subject there, also those that only this process may publish to. All subscriptions have a wildcard:
+// the broker begins to deliver a stream only to a subscription that has exactly the delivery subject, and a consumer's
+// delivery subject has no wildcard.
 func (rs *Services) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
-	svc, err := micro.AddService(rs.conn.NC,
-		micro.Config{Name: events.ServiceName(service), Version: version, Description: description})
-	if err != nil {
-		return core.Translate("serve "+service, err)
+	s := &server{conn: rs.conn, service: service, slots: make(chan struct{}, requestsAtOnceMax),
+		endpoints: make(map[string]Endpoint, len(eps)),
+		found:     discover(rs.conn.Cell, service, version, description, eps)}
+	for _, ep := range eps {
+		if t, err := events.Token(ep.Verb); err != nil || t != ep.Verb {
+			return fmt.Errorf("bus: serve %s: %q is no verb", service, ep.Verb)
+		}
+		s.endpoints[ep.Verb] = ep
 	}
-	s := &server{conn: rs.conn, service: service, slots: make(chan struct{}, requestsAtOnceMax)}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	for _, ep := range eps {
-		bare := rs.conn.Cell.ServiceSubject(service, ep.Verb)
-		handler := s.handler(ctx, life, ep)
-		err := errors.Join(svc.AddEndpoint(ep.Verb, handler, micro.WithEndpointSubject(bare)),
-			svc.AddEndpoint(ep.Verb+askedSuffix, handler, micro.WithEndpointSubject(bare+".>")))
-		if err != nil {
-			return errors.Join(core.Translate("serve "+bare, err), svc.Stop())
-		}
+	subs, err := s.subscribe(ctx, life)
+	if err != nil {
+		return errors.Join(core.Translate("serve "+service, err), drain(subs))
 	}
 	rs.conn.Log.Info().Str("service", service).Msg("serving")
 	<-ctx.Done()
-	err = svc.Stop()
+	err = drain(subs)
 	grace, cancel := context.WithTimeout(life, serviceStopGraceMS*time.Millisecond)
 	defer cancel()
 	for range cap(s.slots) { // all slots taken: no request is in progress
@@ -94,45 +94,83 @@ func (rs *Services) Serve(ctx context.Context, service, version, description str
 
 // server is one call of Serve.
 type server struct {
-	conn    *core.Conn
-	service string
-	slots   chan struct{} // one for each request in progress
+	conn      *core.Conn
+	service   string
+	endpoints map[string]Endpoint // by verb
+	found     *discovery
+	slots     chan struct{} // one for each request in progress
 }
 
-// handler runs each request in a goroutine, as long as there are slots: a request may take several round trips, and
-// others must not wait for it.
-func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
+// subscribe subscribes to the requests of the service, and to those that look for services. It returns also with an
+// error what is subscribed.
+func (s *server) subscribe(ctx, life context.Context) ([]*nats.Subscription, error) {
+	all := s.conn.Cell.ServiceSubject(s.service, ">")
+	sub, err := s.conn.NC.QueueSubscribe(all, micro.DefaultQueueGroup, func(m *nats.Msg) { s.take(ctx, life, m) })
+	if err != nil {
+		return nil, err
+	}
+	subs := []*nats.Subscription{sub}
+	for _, subject := range s.found.subjects() {
+		sub, err := s.conn.NC.Subscribe(subject, s.discovered)
+		if err != nil {
+			return subs, err
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+// drain ends subscriptions after the messages that have arrived.
+func drain(subs []*nats.Subscription) error {
+	var failed error
+	for _, sub := range subs {
+		failed = errors.Join(failed, sub.Drain())
+	}
+	return failed
+}
+
+// take runs a request in a goroutine, as long as there are slots: a request may take several round trips, and others
+// must not wait for it.
+func (s *server) take(ctx, life context.Context, m *nats.Msg) {
+	verb, who, err := s.asked(m)
+	if err != nil {
+		s.conn.Log.Debug().AnErr("err", err).Str("service", s.service).Str("entity",
+			m.Subject).Msg("request dropped")
+		return
+	}
+	ep, ok := s.endpoints[verb]
+	if !ok { // another version of the service may have it
+		s.reply(m.Reply, nil, events.Unavailable("the "+s.service+" service has no verb "+verb+" in this version"))
+		return
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		s.reply(m.Reply, nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
+		return
+	}
+	go func() {
+		defer func() { <-s.slots }()
+		started := time.Now()
+		out, err := s.handle(life, ep, who, m.Data)
+		s.found.count(verb, who.Class != "", time.Since(started), err)
+		s.reply(m.Reply, out, err)
+	}()
+}
+
+// handle completes the body with the asker and calls the endpoint.
+func (s *server) handle(life context.Context, ep Endpoint, who signer, body []byte) ([]byte, error) {
 	most := ep.TimeMax
 	if most <= 0 {
 		most = requestHandleMaxMS * time.Millisecond
 	}
-	return micro.HandlerFunc(func(req micro.Request) {
-		who, err := s.asker(ep.Verb, req)
-		if err != nil {
-			s.conn.Log.Debug().AnErr("err", err).Str("service", s.service).Str("entity",
-				req.Subject()).Msg("request dropped")
-			return
-		}
-		select {
-		case s.slots <- struct{}{}:
-		case <-ctx.Done():
-			s.reply(req.Reply(), nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
-			return
-		}
-		body, reply := req.Data(), req.Reply()
-		go func() {
-			defer func() { <-s.slots }()
-			ctx, cancel := context.WithTimeout(life, most)
-			defer cancel()
-			body, err := who.sign(body)
-			if err != nil {
-				s.reply(reply, nil, err)
-				return
-			}
-			out, err := s.call(ctx, ep, body)
-			s.reply(reply, out, err)
-		}()
-	})
+	ctx, cancel := context.WithTimeout(life, most)
+	defer cancel()
+	body, err := who.sign(body)
+	if err != nil {
+		return nil, err
+	}
+	return s.call(ctx, ep, body)
 }
 
 // call handles one request; a panic becomes an error, so that one bad request does not end the others.
@@ -166,7 +204,7 @@ func refusalFor(err error) *events.Refusal {
 // statusLogBehind is the status of a refusal about a session whose last commits the log has lost.
 const statusLogBehind = "log-behind"
 
-// reply sends the reply. It does not use the micro request, which does not support another goroutine.
+// reply sends the reply.
 func (s *server) reply(to string, body []byte, err error) {
 	m := &nats.Msg{Subject: to, Data: body}
 	if err != nil {

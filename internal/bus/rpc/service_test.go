@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -142,6 +143,104 @@ func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
 		len(info.Endpoints) != 2 || info.Endpoints[0].Subject != "hf.svc.ledger.get" ||
 		info.Endpoints[1].Subject != "hf.svc.ledger.get.>" {
 		t.Errorf("discovered %+v, %v", info, err)
+	}
+}
+
+// A process replies to the requests of `nats micro` about all services, about its service and about itself.
+func TestServiceIsFound(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	serve(t, b, endpoint("fails", func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no disk") }),
+		endpoint("get", echo))
+	for _, subject := range []string{"hf.svc.ledger.fails.ann", "hf.svc.ledger.fails.ann", "hf.svc.ledger.get"} {
+		if _, err := nc.Request(subject, []byte(`{}`), bustest.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := ""
+	for _, kind := range []string{"", ".holdfast-ledger", ".holdfast-ledger.ID"} {
+		for _, verb := range []string{"PING", "INFO", "STATS"} {
+			subject := "$SRV." + verb + strings.Replace(kind, "ID", id, 1)
+			m, err := nc.Request(subject, nil, bustest.Patience)
+			if err != nil {
+				t.Fatalf("%s: %v", subject, err)
+			}
+			var got struct {
+				micro.ServiceIdentity
+				Type      string
+				Endpoints []micro.EndpointStats
+			}
+			if err := json.Unmarshal(m.Data, &got); err != nil || got.Name != "holdfast-ledger" ||
+				got.Version != "1.2.3" || got.ID == "" || id != "" && got.ID != id || got.Metadata == nil ||
+				got.Type != "io.nats.micro.v1."+strings.ToLower(verb)+"_response" {
+				t.Errorf("%s: %s, %v", subject, m.Data, err)
+			}
+			id = got.ID
+			if verb != "STATS" {
+				continue
+			}
+			for _, e := range got.Endpoints {
+				if want := map[string]int{"fails": 0, "fails-as": 2}[e.Name]; e.NumErrors != want ||
+					want > 0 && (e.NumRequests != want || e.LastError != "no disk" || e.AverageProcessingTime <= 0) {
+					t.Errorf("%s: %+v", subject, e)
+				}
+			}
+			if len(got.Endpoints) != 4 {
+				t.Errorf("%s: %s", subject, m.Data)
+			}
+		}
+	}
+}
+
+// A process does not reply to a request for another process, to one of an unknown kind, and to no inbox.
+func TestServiceIsFoundByItsOwnRequestsOnly(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	serve(t, b, endpoint("get", echo))
+	const found = "$SRV.PING.holdfast-ledger"
+	for subject, reply := range map[string]string{found + ".another": nc.NewInbox(), "$SRV.STOP": nc.NewInbox(),
+		found: "hf.svc.ledger.get", "$SRV.PING": "$JS.API.INFO"} {
+		replies, err := nc.SubscribeSync(reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.PublishRequest(subject, reply, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []string{"$SRV.PING", found, found + "." + identity(t, nc)} {
+			if _, err := nc.Request(after, nil, bustest.Patience); err != nil { // on the same subscription
+				t.Fatal(err)
+			}
+		}
+		if n, _, err := replies.Pending(); err != nil || n > 0 {
+			t.Errorf("%s with reply to %s: %d replies, %v", subject, reply, n, err)
+		}
+	}
+}
+
+// identity returns the id of the one process of the ledger.
+func identity(t *testing.T, nc *nats.Conn) string {
+	t.Helper()
+	m, err := nc.Request("$SRV.PING.holdfast-ledger", nil, bustest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ping micro.Ping
+	if err := json.Unmarshal(m.Data, &ping); err != nil || ping.ID == "" {
+		t.Fatalf("%s: %v", m.Data, err)
+	}
+	return ping.ID
+}
+
+// A request of a verb that this version of the service does not have is a 503: another process may have it.
+func TestAVerbThatTheServiceDoesNotHave(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	serve(t, a, endpoint("get", echo))
+	err := b.Services.Request(bustest.Background(t), "ledger", "later", nil, nil)
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 503 || !strings.Contains(r.Message, "later") {
+		t.Errorf("%v, want a 503 that names the verb", err)
 	}
 }
 
