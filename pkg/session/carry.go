@@ -8,8 +8,8 @@ import (
 )
 
 // deliveredCarriedMax is how many prompts a turn still carries after the harness has them. A harness that gave a
-// receipt has the decision, so only the newest are worth the bytes in every document. Undelivered ones are always
-// carried.
+// receipt has the decision, so only the newest are worth the bytes in every document. A decision without a receipt is
+// always carried: no agent may have it, also if a service has ended its call.
 const deliveredCarriedMax = 16
 
 // carry returns the list with a prompt added, or replaced. It never changes the list it is given: clones share it.
@@ -23,7 +23,7 @@ func (f *fold) carry(list []Carried, add Carried) []Carried {
 	next = append(next, add)
 	delivered := 0
 	for i := len(next) - 1; i >= 0; i-- {
-		if f.Prompts[next[i].Prompt] != nil {
+		if next[i].Had == 0 {
 			continue
 		}
 		if delivered++; delivered > deliveredCarriedMax {
@@ -63,11 +63,29 @@ func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 		if !ok {
 			c, ok = f.gone[id]
 		}
-		if ok && !has(list, id) {
+		if ok && !has(list, id) && (f.keeps(id) || f.delivered(list) < deliveredCarriedMax) {
 			list = f.carry(list, c)
 		}
 	}
 	return list
+}
+
+// keeps reports whether a prompt is open, undelivered, or carried by a turn. Only such a prompt has its place in
+// [State.weigh].
+func (s *State) keeps(prompt string) bool {
+	return s.Prompts[prompt] != nil ||
+		slices.ContainsFunc(s.carriedLists(), func(l []Carried) bool { return has(l, prompt) })
+}
+
+// delivered is the number of prompts in a list that are delivered.
+func (s *State) delivered(list []Carried) int {
+	n := 0
+	for _, c := range list {
+		if s.Prompts[c.Prompt] == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // resolve finds how a prompt was settled, and where.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -31,8 +32,8 @@ const (
 	// taken.
 	WorkBytesMax = 512 << 10
 
-	openBytesMax  = 535 << 10 // bytes of JSON that calls, prompts, queue and holds take together
-	openFew       = 100       // entries that can never come near openBytesMax
+	openBytesMax  = 580 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openFew       = 100       // entries that never reach openBytesMax, whatever turns carry
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them
 	callBytes     = 135       // bytes of JSON around the texts of a call
@@ -63,7 +64,8 @@ func (f *fold) room(size int, texts ...string) bool {
 	return true
 }
 
-// weigh is about how many bytes of the document are open and queued things.
+// weigh is about how many bytes of the document are open and queued things, and what turns carry of prompts that have
+// ended. A prompt counts for the lists that may carry it from its opening on.
 func (s *State) weigh() int {
 	n := 0
 	for id, c := range s.Tools {
@@ -80,6 +82,20 @@ func (s *State) weigh() int {
 	}
 	for i := len(s.Tools); i < len(s.WaitsFor); i++ {
 		n += holdBytes + jsonBytes(s.WaitsFor[i].Call) + jsonBytes(s.WaitsFor[i].Child)
+	}
+	return n + s.weighCarried()
+}
+
+// weighCarried is the part of [State.weigh] for the prompts that turns carry and that are no longer open.
+func (s *State) weighCarried() int {
+	n, lists := 0, s.carriedLists()
+	for i, list := range lists {
+		for _, c := range list {
+			counted := slices.ContainsFunc(lists[:i], func(l []Carried) bool { return has(l, c.Prompt) })
+			if s.Prompts[c.Prompt] == nil && !counted {
+				n += carriedLists * (carriedBytes + jsonBytes(c.Prompt))
+			}
+		}
 	}
 	return n
 }

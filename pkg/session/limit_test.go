@@ -297,6 +297,82 @@ func TestLimitCarried(t *testing.T) {
 	}
 }
 
+// TestLimitCarriedAfterCalls: what turns carry is weighed also when a service has ended the calls of its prompts, so a
+// document with full lists and with new prompts, calls and messages can be stored. No decision is let go of.
+func TestLimitCarriedAfterCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   func(prefix string, i int) string
+		text string
+	}{
+		"long ids": {func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) },
+			strings.Repeat("x", 5000)},
+		"escapes": {worst, strings.Repeat("\x1b\"<&>\u2028", 1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.chunk = 5
+			f.fillOnce(c.id, c.text)
+			f.decideInCalls(c.id, c.id("t", 2), "a", c.text)
+			f.e(events.TurnFailed{Turn: c.id("t", 2), Error: events.Failure{Kind: c.text, Text: c.text}})
+			f.e(events.TurnStarted{Turn: c.id("t", 4), Cause: events.CauseMessage, Synthetic: true})
+			f.decideInCalls(c.id, c.id("t", 4), "b", c.text)
+			if n, m := len(f.s.LastTurn.Prompts), len(f.s.Turn.Prompts); n != events.PromptsNamedMax || n != m {
+				t.Fatalf("%d prompts are carried by the last turn, and %d by the open one", n, m)
+			}
+			f.fillOpen(c.id, c.id("t", 4), c.text)
+			f.append(events.WriterLedger, f.s.Continue("", f.s.Turn.ID, ""))
+			doc, err := f.s.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d asked for", len(doc), len(f.s.Tools),
+				len(f.s.Prompts), len(f.s.Queue), len(f.s.Pending.Turn.Prompts))
+			const want = 600_000 // what is carried leaves the less room for what is open
+			if len(doc) > want {
+				t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)
+			}
+		})
+	}
+}
+
+// decideInCalls asks as many questions in calls of the open turn as a turn can carry. Each time the process dies, a
+// person rejects the question, the ledger ends the call, and the next process adopts the turn.
+func (f *feeder) decideInCalls(id func(string, int) string, turn, prefix, text string) {
+	for i := range events.PromptsNamedMax {
+		call, prompt := id(prefix+"c", i), id(prefix+"p", i)
+		f.e(events.ToolStarted{Call: call, Turn: turn, Name: "ask"})
+		f.e(events.PromptRequested{Prompt: prompt, Turn: turn, Call: call, PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverToolResult})
+		f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: f.s.Incarnation})
+		f.append(events.WriterLedger, events.PromptRejected{Prompt: prompt, Text: text, By: "ada", Owed: true},
+			events.ToolFailed{Call: call, Error: events.Failure{Kind: "rejected"}, Synthetic: true})
+		f.claim()
+		f.e(events.TurnStarted{Turn: turn, Cause: events.CauseMessage})
+	}
+}
+
+// TestLimitCarriedByName: a harness that names prompts of before does not make the lists grow: what is delivered is
+// carried up to its own bound.
+func TestLimitCarriedByName(t *testing.T) {
+	f := newFeeder(t)
+	for turn := range 4 {
+		var names []string
+		for i := range 20 {
+			id := fmt.Sprintf("p%d-%d", turn, i)
+			names = append(names, id)
+			f.append(events.WriterHarness,
+				events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback},
+				events.PromptAnswered{Prompt: id, By: "ada"})
+		}
+		f.append(events.WriterHarness, events.TurnStarted{Turn: fmt.Sprintf("t%d", turn), Cause: events.CauseMessage,
+			OfTurn: fmt.Sprintf("t%d", turn-1), Prompts: names})
+	}
+	const want = 16
+	if n := len(f.s.Turn.Prompts); n != want {
+		t.Errorf("%d prompts of before are carried, want %d", n, want)
+	}
+}
+
 // TestLimitInOneCommit: what is opened in one commit is weighed together, and so is what is held for children.
 func TestLimitInOneCommit(t *testing.T) {
 	long := func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) }
@@ -319,7 +395,7 @@ func TestLimitInOneCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = 411_000 // each call has room for a hold, which none of them uses
+	const want = 445_000 // each call has room for a hold, which none of them uses
 	t.Logf("%d bytes: %d calls, %d queued, %d held", len(doc), len(f.s.Tools), len(f.s.Queue), len(f.s.WaitsFor))
 	if len(doc) > want || len(f.s.WaitsFor) != 800 || len(f.s.Queue) != session.QueuedMax {
 		t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)
@@ -338,17 +414,10 @@ func TestLimitEscapes(t *testing.T) {
 	}
 }
 
-// fill takes a session to all its limits, with these ids and texts.
-func (f *feeder) fill(id func(string, int) string, text string) {
+// fillOnce takes what a document has once to its limits, with these ids and texts, and leaves a turn open.
+func (f *feeder) fillOnce(id func(string, int) string, text string) {
 	options := json.RawMessage(`"` + strings.Repeat("<", events.OptionsBytesMax-2) + `"`)
 	fail := events.Failure{Kind: text, Text: text}
-	ask := func(prefix string, n int) []events.Fact {
-		return many(n, func(i int) events.Fact {
-			return events.PromptRequested{Prompt: id(prefix, i), Turn: id("t", 2), Call: id("c", i),
-				PromptKind: events.PromptKind(text), Title: text,
-				Delivery: events.Delivery(text[:20]), Deadline: time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)}
-		})
-	}
 	h := events.WriterHarness
 	f.append(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options},
 		events.TurnFailed{Turn: id("t", 1), Error: fail})
@@ -363,22 +432,58 @@ func (f *feeder) fill(id func(string, int) string, text string) {
 		Reason: text})
 	f.append(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options,
 		Message: id("m", 2), Prompt: id("p", 1)})
-	f.append(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
-		return events.MessageAccepted{Message: id("m", i), Content: json.RawMessage(`1`), Synthetic: true}
-	})...)
-	for _, e := range ask("q", session.OpenPromptsMax) {
+}
+
+// fill takes a session to all its limits, with these ids and texts.
+func (f *feeder) fill(id func(string, int) string, text string) {
+	h := events.WriterHarness
+	f.fillOnce(id, text)
+	f.fillQueue(id)
+	for _, e := range f.asks(id, "q", id("t", 2), text) {
 		f.append(h, e)
 		f.append(events.WriterLedger, events.PromptRejected{Prompt: e.Subject(), Text: text, By: "ada"})
 	}
-	f.append(h, ask("p", session.OpenPromptsMax)...)
-	f.append(h, many(session.OpenCallsMax, func(i int) events.Fact {
-		return events.ToolStarted{Call: id("c", i), Turn: id("t", 2), Name: text[:8], Title: text[:300]}
+	f.append(h, f.asks(id, "p", id("t", 2), text)...)
+	f.fillCalls(id, id("t", 2), text)
+	f.hold(id, session.OpenCallsMax/4)
+}
+
+func (f *feeder) fillQueue(id func(string, int) string) {
+	f.append(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
+		return events.MessageAccepted{Message: id("m", i), Content: json.RawMessage(`1`), Synthetic: true}
 	})...)
+}
+
+func (f *feeder) fillCalls(id func(string, int) string, turn, text string) {
+	f.append(events.WriterHarness, many(session.OpenCallsMax, func(i int) events.Fact {
+		return events.ToolStarted{Call: id("c", i), Turn: turn, Name: text[:8], Title: text[:300]}
+	})...)
+}
+
+// fillOpen takes what a turn opens to its limits: the queue, prompts, calls, and calls that wait for children.
+func (f *feeder) fillOpen(id func(string, int) string, turn, text string) {
+	f.fillQueue(id)
+	f.append(events.WriterHarness, f.asks(id, "q", turn, text)...)
+	f.fillCalls(id, turn, text)
+	f.hold(id, len(f.s.Tools))
+}
+
+// asks returns as many prompts of calls of a turn as can be open.
+func (f *feeder) asks(id func(string, int) string, prefix, turn, text string) []events.Fact {
+	return many(session.OpenPromptsMax, func(i int) events.Fact {
+		return events.PromptRequested{Prompt: id(prefix, i), Turn: turn, Call: id("c", i),
+			PromptKind: events.PromptKind(text), Title: text,
+			Delivery: events.Delivery(text[:20]), Deadline: time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)}
+	})
+}
+
+// hold has calls wait for children, and the owner lost.
+func (f *feeder) hold(id func(string, int) string, calls int) {
 	var held []events.WaitFor
-	for i := range session.OpenCallsMax / 4 {
+	for i := range calls {
 		held = append(held, events.WaitFor{Call: id("c", i), Child: id("s", i)})
 	}
-	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: f.s.Incarnation, WaitsFor: held})
 }
 
 // TestLimitWork: what was decided is handed out as far as one entry can hold it, the oldest first, and the rest

@@ -15,8 +15,9 @@ const Version = 1
 // FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to
 // keep what an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
 // Rules 3: each of them says which owner has it, and the document says where a person stopped the session. Rules 4: a
-// person's stop that is not confirmed moves to the next turn that the harness begins by itself.
-const FoldRules = 4
+// person's stop that is not confirmed moves to the next turn that the harness begins by itself. Rules 5: a turn keeps
+// each decision that has no receipt.
+const FoldRules = 5
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string

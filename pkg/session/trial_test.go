@@ -49,7 +49,8 @@ func TestTrialIsTheFold(t *testing.T) {
 func TestTrialWeighsACommitOnce(t *testing.T) {
 	f := newFeeder(t)
 	long := func(i int) events.Fact {
-		return events.ToolStarted{Call: fmt.Sprintf("%s-%04d", strings.Repeat("c", 123), i), Name: "bash"}
+		return events.ToolStarted{Call: fmt.Sprintf("%s-%04d", strings.Repeat("c", 123), i),
+			Name: strings.Repeat("n", 32), Title: strings.Repeat("t", 32)}
 	}
 	f.append(events.WriterHarness, many(session.OpenCallsMax, long)...)
 	open := len(f.s.Tools)
