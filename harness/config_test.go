@@ -31,7 +31,7 @@ func TestConfigValidate(t *testing.T) {
 			}
 			for _, field := range c.want {
 				if !strings.Contains(err.Error(), "config: "+field+": want ") {
-					t.Errorf("%s is not told: %v", field, err)
+					t.Errorf("%s is not reported: %v", field, err)
 				}
 			}
 			if err != nil && strings.Count(err.Error(), "want ") != len(c.want) {

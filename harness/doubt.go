@@ -133,7 +133,7 @@ func (h *Harness) giveUp(s *Session) {
 	}
 	s.leaving = true
 	h.running.Go(func() {
-		h.insist(h.ctx, s, "a session that nobody waits for is not released yet", s.releaseUnwanted)
+		h.insist(h.ctx, s, "a session that no caller waits for is not released yet", s.releaseUnwanted)
 		s.mu.Lock()
 		s.leaving = false
 		s.mu.Unlock()

@@ -25,8 +25,8 @@ func (w *world) givenUp(id string) *session.State {
 	})
 }
 
-// deaf lets a process take sessions whose acknowledgement never arrives. hear ends that.
-func deaf(w *world, change ...func(*harness.Config)) (h *harness.Harness, l *line, hear func()) {
+// deaf lets a process take sessions whose acknowledgement never arrives. acknowledge ends that.
+func deaf(w *world, change ...func(*harness.Config)) (h *harness.Harness, l *line, acknowledge func()) {
 	l = newLine(w.t.(*testing.T), w.server.URL())
 	h = w.connect(append(change, func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })...)
 	return h, l, func() {
@@ -69,7 +69,7 @@ func TestClaimInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			h, l, hear := deaf(w, pool)
+			h, l, acknowledge := deaf(w, pool)
 			ctx, cancel := context.WithCancel(w.ctx)
 			defer cancel()
 			failed := make(chan error, 1)
@@ -81,7 +81,7 @@ func TestClaimInDoubt(t *testing.T) {
 			if err := <-failed; err == nil {
 				t.Fatal("the call says that it succeeded")
 			}
-			hear()
+			acknowledge()
 			after := w.givenUp("s")
 			if after.Epoch != st.Epoch || after.Ignored.Count != 0 {
 				t.Errorf("epoch %d after %d, ignored %+v", after.Epoch, st.Epoch, after.Ignored.Last)
@@ -106,7 +106,7 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 		ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 		w.awaiting("s", id)
 	}
-	h, l, hear := deaf(w)
+	h, l, acknowledge := deaf(w)
 	ctx, cancel := context.WithCancel(w.ctx)
 	failed := make(chan error, 1)
 	l.ends.Store(true)
@@ -130,7 +130,7 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	natstest.Until(t, "the second call to wait", func() bool { return harness.Users(h, "s") == 2 })
 	cancel()
 	wantErr(t, <-failed, harness.ErrUnreachable)
-	hear()
+	acknowledge()
 	s = <-again
 	if s == nil {
 		t.FailNow()
@@ -155,7 +155,7 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 // without a handler: the next Work that finds the session gives it up, so that the turn is recovered.
 func TestWorkFindsWhatItTook(t *testing.T) {
 	w := newWorld(t)
-	h, l, hear := deaf(w)
+	h, l, acknowledge := deaf(w)
 	w.released(h, "s")
 	w.request("s", "t1", "x")
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -171,7 +171,7 @@ func TestWorkFindsWhatItTook(t *testing.T) {
 	check(t, <-ended)
 	w.work(h, worker)
 	natstest.Until(t, "the next Work to wait for it", func() bool { return harness.Users(h, "s") >= 2 })
-	hear()
+	acknowledge()
 	if st := w.givenUp("s"); st.Turn == nil || st.Turn.ID != "t1" || st.Epoch != 2 {
 		t.Errorf("turn %+v, epoch %d", st.Turn, st.Epoch)
 	}

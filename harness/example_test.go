@@ -93,7 +93,7 @@ func Example_pool() {
 	fatal(err)
 	s, err := h.Open(ctx, "report", harness.OpenOptions{})
 	fatal(err)
-	fatal(s.Release(ctx, "for whoever is free"))
+	fatal(s.Release(ctx, "for another harness"))
 	fatal(h.Ready(ctx))
 	cell.request(ctx, events.Ref{Harness: "pool", Session: "report"}, "turn-1") // a person sends a message
 

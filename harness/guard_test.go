@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestToldIsBounded checks that a process remembers only so many prompts whose answers it was given.
-func TestToldIsBounded(t *testing.T) {
+// TestReturnedIsBounded checks that a process remembers only so many prompts whose answers it was given.
+func TestReturnedIsBounded(t *testing.T) {
 	const prompts = 3 * session.RecentMax
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
@@ -161,9 +161,9 @@ func TestCloseOfAFencedProcess(t *testing.T) {
 	}
 }
 
-// TestLeaseSaysStarting checks that the lease of a process that starts over says starting until it has its sessions
+// TestLeaseStateIsStarting checks that the lease of a process that starts over says starting until it has its sessions
 // again, at first and at each renewal: the items of an older incarnation are recovered as soon as a newer one is ready.
-func TestLeaseSaysStarting(t *testing.T) {
+func TestLeaseStateIsStarting(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
@@ -173,7 +173,7 @@ func TestLeaseSaysStarting(t *testing.T) {
 	release := harness.Mute(s) // it cannot be claimed again yet
 	w.dropLease(h)
 	said := map[uint64]string{} // by revision
-	look := func() {
+	check := func() {
 		check(t, w.bus.KV.List(w.ctx, kv.Leases, events.HarnessLeaseKeys(me), func(e kv.Entry) error {
 			var l leased
 			check(t, json.Unmarshal(e.Value, &l))
@@ -184,7 +184,7 @@ func TestLeaseSaysStarting(t *testing.T) {
 		}))
 	}
 	natstest.Until(t, "the new lease to be renewed", func() bool {
-		look()
+		check()
 		return len(said) >= 2
 	})
 	for rev, state := range said {

@@ -268,8 +268,8 @@ func TestWorkOfAClosedSession(t *testing.T) {
 	x.h.mu.Unlock()
 }
 
-// TestALookAtNothing: without a session to read, no read starts and Work is not signalled.
-func TestALookAtNothing(t *testing.T) {
+// TestNoReadWithoutASession: without a session to read, no read starts and Work is not signalled.
+func TestNoReadWithoutASession(t *testing.T) {
 	x := newInside(t)
 	k := &workLoop{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
 	k.handOut(x.ctx)
@@ -487,8 +487,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWhatTells: a great change is stored at once, and so is a report about another turn.
-func TestWhatTells(t *testing.T) {
+// TestGreatChangesAreReportedAtOnce: a great change is stored at once, and so is a report about another turn.
+func TestGreatChangesAreReportedAtOnce(t *testing.T) {
 	s := &Session{st: session.New(events.Ref{})}
 	report := func(turn, model string, limit, input int64) events.UsageReported {
 		return events.UsageReported{Turn: turn, Model: model, ContextLimit: limit, Tokens: events.Tokens{Input: input}}
@@ -554,8 +554,8 @@ func TestContentOfATurn(t *testing.T) {
 	}
 }
 
-// TestWhatThePurgedLogCannotTell: the content of a purged commit is an error, and not empty.
-func TestWhatThePurgedLogCannotTell(t *testing.T) {
+// TestContentOfAPurgedCommit: the content of a purged commit is an error, and not empty.
+func TestContentOfAPurgedCommit(t *testing.T) {
 	x := newInside(t)
 	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
@@ -774,8 +774,8 @@ type slow struct{ error }
 func (slow) Timeout() bool   { return true }
 func (slow) Temporary() bool { return true }
 
-// TestWhatErrorsSay: the words and kinds of errors.
-func TestWhatErrorsSay(t *testing.T) {
+// TestTextsOfErrors: the words and kinds of errors.
+func TestTextsOfErrors(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{(&EndedError{Stands: session.Ending{Entity: "turn", ID: "t", Outcome: "failed", Reason: "quota"}}).Error(),
 			"turn t: failed (quota)"},

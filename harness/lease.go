@@ -334,7 +334,7 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 			a.Calls = append(a.Calls, id)
 		}
 	}
-	var told []events.Fact
+	var late []events.Fact
 	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch == epoch {
 		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
 	}
@@ -344,16 +344,16 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
 			if p.Unattended {
-				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request withdraws
+				late = append(late, events.PromptUnattended{Prompt: id}) // which its new request withdraws
 			}
 		case s.receiptDue(id, p.SettledSeq):
-			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
+			late = append(late, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
 		}
 	}
 	if a.Turn {
 		for _, c := range st.Turn.Prompts {
 			if c.Had == epoch {
-				told = append(told, events.PromptDelivered{Prompt: c.Prompt}) // its Ask has returned: see ADR 85
+				late = append(late, events.PromptDelivered{Prompt: c.Prompt}) // its Ask has returned: see ADR 85
 			}
 		}
 	}
@@ -361,7 +361,7 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 	if err != nil {
 		return nil, nil, err
 	}
-	commits, err := s.split(facts, append(again, told...))
+	commits, err := s.split(facts, append(again, late...))
 	if err != nil {
 		return nil, nil, err
 	}

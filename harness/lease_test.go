@@ -63,9 +63,9 @@ func TestLease(t *testing.T) {
 // turn, the call and the question that it still holds; a waiting question continues to wait.
 func TestLeaseLostAndStartedOver(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		set  func(*harness.Config)
-		told bool // the contexts are cancelled
+		name  string
+		set   func(*harness.Config)
+		ended bool // the contexts are cancelled
 	}{
 		{"restart", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRestart }, true},
 		{"restart of a pool's member", func(c *harness.Config) {
@@ -89,7 +89,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 			first, before := h.Incarnation(), turn.Context()
 			w.dropLease(h)
 			st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
-			if c.told {
+			if c.ended {
 				wantErr(t, ended(t, before), harness.ErrLeaseLost)
 			}
 			check(t, s.Regain(w.ctx))
@@ -101,7 +101,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 				st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
 				t.Errorf("%+v", st)
 			}
-			if after := turn.Context(); after.Err() != nil || c.told == (after == before) {
+			if after := turn.Context(); after.Err() != nil || c.ended == (after == before) {
 				t.Errorf("the turn's context after it: %v, the same one: %v", after.Err(), after == before)
 			}
 			w.mustAnswer("s", "p1", "red")
@@ -197,11 +197,11 @@ func TestLeaseLostAndFenced(t *testing.T) {
 // R6: a process that was paused while another took its place does not take it back.
 func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		wake func(w *world, old, successor *harness.Harness)
+		name   string
+		notify func(w *world, old, successor *harness.Harness)
 	}{
 		{"its lease was lost", func(w *world, old, _ *harness.Harness) { w.dropLease(old) }},
-		{"it is told by a session", func(w *world, old, successor *harness.Harness) {
+		{"a session notifies it", func(w *world, old, successor *harness.Harness) {
 			w.append("s", events.WriterReconciler,
 				events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: old.Incarnation(),
 					SupersededBy: successor.Incarnation()})
@@ -214,7 +214,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
 			also := must[*harness.Session](t)(old.Open(w.ctx, "also", harness.OpenOptions{}))
 			successor := w.connect()
-			c.wake(w, old, successor)
+			c.notify(w, old, successor)
 			wantErr(t, ended(t, old.Context()), harness.ErrFenced)
 			for _, s := range []*harness.Session{s, also} {
 				if err := ended(t, s.Context()); err == nil { // fenced, or its lease lost: both are true
@@ -358,7 +358,7 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	check(t, <-called)
 	w.awaiting("s", "p1")
 	if err := turn.Context().Err(); err != nil {
-		t.Errorf("the turn was told to stop: %v", err)
+		t.Errorf("the context of the turn ended: %v", err)
 	}
 	w.mustAnswer("s", "p1", "red")
 	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {

@@ -190,8 +190,8 @@ func (s *Session) expect(prompt string) *waiter {
 func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
 	p := st.Prompts[prompt]
 	e, ended := st.Ended(session.EntityPrompt, prompt)
-	toldIn, told := s.returned[prompt]
-	if c, ok := st.Carries(prompt); ok && c.Seq != 0 && (!told || toldIn != st.Turn.ID) {
+	returnedIn, returned := s.returned[prompt]
+	if c, ok := st.Carries(prompt); ok && c.Seq != 0 && (!returned || returnedIn != st.Turn.ID) {
 		return true, c.Seq, nil // an attempt before this one may have had it, and failed
 	}
 	switch {
@@ -199,7 +199,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 		return p.Epoch == st.Epoch && !p.Unattended, 0, nil
 	case !ended && p == nil:
 		return false, 0, nil
-	case told:
+	case returned:
 		return false, 0, fmt.Errorf("%w: prompt %s in %s", ErrClosedID, prompt, s.ref)
 	case p != nil:
 		return true, p.SettledSeq, nil
@@ -397,8 +397,8 @@ func (s *Session) giveUp(prompt string) {
 // session is locked.
 func (s *Session) unattended(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
-	_, told := s.returned[prompt]
-	if p == nil || p.Unattended || told || s.waiters[prompt] != nil {
+	_, returned := s.returned[prompt]
+	if p == nil || p.Unattended || returned || s.waiters[prompt] != nil {
 		return false
 	}
 	c := st.Tools[p.Call]
@@ -424,12 +424,12 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 		}
 		for id, p := range st.Prompts {
 			decided := p.Status == session.Answered || p.Status == session.Rejected
-			_, told := s.returned[id]
+			_, returned := s.returned[id]
 			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
-				told = true // the open turn has brought it to the agent
+				returned = true // the open turn has brought it to the agent
 			}
 			alone := s.gaveUp[id] || s.adopted[call] && s.waiters[id] == nil
-			if p.Call == call && decided && alone && !told {
+			if p.Call == call && decided && alone && !returned {
 				return fmt.Errorf("%w: prompt %s of call %s in %s was %s, and no Ask has returned that", ErrUnread, id,
 					call, s.ref, p.Status)
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // However a prompt is settled, Ask says so.
-func TestAskTellsEverySettlement(t *testing.T) {
+func TestAskReturnsEverySettlement(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -216,7 +216,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	case err := <-errs:
 		wantErr(t, err, harness.ErrBufferFull)
 	case <-time.After(patience):
-		t.Fatal("nobody was told that the buffer is full")
+		t.Fatal("no caller got the error of a full buffer")
 	}
 	w.back()
 	for range 3 {

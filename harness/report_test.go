@@ -64,8 +64,8 @@ func TestUsageCostsLittle(t *testing.T) {
 	}
 }
 
-// TestUsageIsToldInTime: a change by a percent of the limit is stored at once; a smaller one within a second.
-func TestUsageIsToldInTime(t *testing.T) {
+// TestUsageIsReportedInTime: a change by a percent of the limit is stored at once; a smaller one within a second.
+func TestUsageIsReportedInTime(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -95,7 +95,7 @@ func TestUsageIsToldInTime(t *testing.T) {
 		return st.Usage.Used == 15_001
 	})
 	check(t, turn.Usage(w.ctx, harness.Usage{Model: "another", Tokens: events.Tokens{Input: 14_001}}))
-	w.until("s", "another model to be told", func(st *session.State) bool { return st.Model == "another" })
+	w.until("s", "another model to be reported", func(st *session.State) bool { return st.Model == "another" })
 	wantErr(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: -1}}), events.ErrMalformed)
 }
 
@@ -105,11 +105,11 @@ func TestHeldUsageGoesFirst(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	for name, end := range map[string]func(*harness.Session, *harness.Turn) error{
-		"fails":    func(_ *harness.Session, u *harness.Turn) error { return u.FailWith(w.ctx, errors.New("no")) },
-		"stops":    func(_ *harness.Session, u *harness.Turn) error { return u.Stop(w.ctx, events.ActorPerson, "") },
-		"is left":  func(s *harness.Session, _ *harness.Turn) error { return s.Release(w.ctx, "") },
-		"goes on":  func(s *harness.Session, u *harness.Turn) error { return next(w, s, u.ID()) },
-		"is ended": func(s *harness.Session, u *harness.Turn) error { return endedByOthers(w, s, u) },
+		"fails":     func(_ *harness.Session, u *harness.Turn) error { return u.FailWith(w.ctx, errors.New("no")) },
+		"stops":     func(_ *harness.Session, u *harness.Turn) error { return u.Stop(w.ctx, events.ActorPerson, "") },
+		"is left":   func(s *harness.Session, _ *harness.Turn) error { return s.Release(w.ctx, "") },
+		"continues": func(s *harness.Session, u *harness.Turn) error { return next(w, s, u.ID()) },
+		"is ended":  func(s *harness.Session, u *harness.Turn) error { return endedByOthers(w, s, u) },
 	} {
 		s := must[*harness.Session](t)(h.Open(w.ctx, "s-"+name, harness.OpenOptions{}))
 		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
@@ -229,10 +229,10 @@ func TestWhoStops(t *testing.T) {
 		w := newWorld(t)
 		h := w.connect()
 		must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-		running, told := make(chan struct{}), make(chan error, 1)
+		running, result := make(chan struct{}), make(chan error, 1)
 		w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
 			close(running)
-			told <- ended(t, ctx)
+			result <- ended(t, ctx)
 			return ctx.Err()
 		}})
 		w.request("s", "t1", "x")
@@ -248,7 +248,7 @@ func TestWhoStops(t *testing.T) {
 			by = events.WriterCompaction
 		}
 		w.append("s", by, facts...)
-		cause := <-told
+		cause := <-result
 		e, is := errors.AsType[*harness.StopError](cause)
 		if !is || e.Actor != actor || e.Reason != "because" || !errors.Is(cause, harness.ErrStopped) ||
 			errors.Is(cause, harness.ErrEnded) != (actor == events.ActorStall) {

@@ -53,7 +53,7 @@ func TestATurn(t *testing.T) {
 }
 
 // Each refusal says what the caller should do.
-func TestLostRacesAreToldTruthfully(t *testing.T) {
+func TestResultsOfLostRacesAreTrue(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

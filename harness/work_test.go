@@ -436,7 +436,7 @@ func TestCompactionTakenAway(t *testing.T) {
 			cause := <-causes
 			ended, ok := errors.AsType[*harness.EndedError](cause)
 			if !ok || ended.Stands.ID != "k1" || ended.Stands.Reason != failure.Stalled {
-				t.Errorf("told %v, want that k1 has failed, and why", cause)
+				t.Errorf("the cause is %v, want that k1 has failed, and why", cause)
 			}
 			if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 30 ||
 				st.Ignored.Count != 0 {

@@ -117,7 +117,7 @@ var options = []option{
 		fs.BoolVar(&s.json, o.name, false, o.usage)
 	}},
 	stringOption("person", "", func(s *settings) *string { return &s.by },
-		"who asks (default: the user of the login, else $USER, else the system account)",
+		"the person who asks (default: the user of the login, else $USER, else the system account)",
 		"Another person is in the log, or the services refuse (403)."),
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
 		"`directory` of the embedded broker's data; made if need be",

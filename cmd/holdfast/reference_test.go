@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -152,8 +153,8 @@ func TestConfigReference(t *testing.T) {
 func configReference() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\nPrinted from the code (`go test ./cmd/holdfast -update`); do not edit.\n\n" +
-		"Everything is a flag. Each flag can also be given in the environment; the command line wins. There is no " +
-		"configuration file.\n" +
+		wrap("Everything is a flag. Each flag can also be given in the environment; the command line wins. There is "+
+			"no configuration file.", "") + "\n" +
 		"Durations are written `90s`, `10m`, `720h`.\n\n## Shared options\n")
 	takers := takersOfFlags()
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -164,10 +165,10 @@ func configReference() string {
 		if def == "" {
 			def = "none"
 		}
-		fmt.Fprintf(&b, "\n### `--%s`\n\n%s.\n\n- environment: `%s`\n- default: `%s`\n- commands: %s\n", o.name,
-			sentence(o.usage), envName(o.name), def, takersOf(takers[o.name]))
+		fmt.Fprintf(&b, "\n### `--%s`\n\n%s\n\n- environment: `%s`\n- default: `%s`\n- commands: %s\n", o.name,
+			wrap(sentence(o.usage)+".", ""), envName(o.name), def, wrap(takersOf(takers[o.name]), "  "))
 		if o.wrong != "" {
-			fmt.Fprintf(&b, "- when it is wrong: %s\n", o.wrong)
+			fmt.Fprintf(&b, "- when it is wrong: %s\n", wrap(o.wrong, "  "))
 		}
 	}
 	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning " +
@@ -195,6 +196,30 @@ func takersOf(names []string) string {
 		quoted[i] = "`" + n + "`"
 	}
 	return strings.Join(quoted, " ")
+}
+
+// pageColumns is the width of a printed page. It leaves room for the beginning of an item.
+const pageColumns = 100
+
+// wrap breaks a text at spaces outside of code, and indents all lines but the first.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	columns, inCode := 0, false
+	for _, word := range strings.Split(text, " ") {
+		switch n := utf8.RuneCountInString(word); {
+		case columns == 0:
+			columns = n
+		case columns+1+n > pageColumns && !inCode:
+			b.WriteString("\n" + indent)
+			columns = len(indent) + n
+		default:
+			b.WriteString(" ")
+			columns += 1 + n
+		}
+		b.WriteString(word)
+		inCode = inCode != (strings.Count(word, "`")%2 == 1)
+	}
+	return b.String()
 }
 
 func sentence(s string) string {

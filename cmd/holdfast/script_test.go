@@ -343,7 +343,7 @@ func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // Every script begins with a comment that has its purpose.
-func TestScriptsSayWhyTheyExist(t *testing.T) {
+func TestScriptsBeginWithTheirPurpose(t *testing.T) {
 	files, err := fs.Glob(os.DirFS("testdata/script"), "*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d scripts: %v", len(files), err)

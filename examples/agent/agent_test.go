@@ -24,7 +24,7 @@ func completed(st *session.State) bool {
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(script.Step{Text: "Hello, Ada.", Used: 42})
+	w.script.Play(script.Step{Text: "Hello, Ada.", Used: 42})
 	w.agent("")
 	w.send("m1", "hello")
 	st := w.until("the answer", completed)
@@ -46,7 +46,7 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.file("notes.txt", "the colour is red")
-	w.script.Say(
+	w.script.Play(
 		script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`},
 			{Name: "read_file", Arguments: `{"path":"../secret"}`}, {Name: "no_such", Arguments: `{}`},
 			{Name: "read_file", Arguments: `{"path":`}}},
@@ -170,7 +170,7 @@ func TestFailures(t *testing.T) {
 			if tt.step.RetryAfter == inAnHour {
 				tt.step.RetryAfter = time.Now().Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 			}
-			w.script.Say(tt.step)
+			w.script.Play(tt.step)
 			w.agent("")
 			w.send("m1", "hello")
 			st := w.until("the failure", func(st *session.State) bool { return st.LastTurn != nil })
@@ -193,7 +193,7 @@ func none(ms int64) bool { return ms == 0 }
 func TestKilledWhileAsking(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(
+	w.script.Play(
 		script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Which colour?"}`}}},
 		script.Step{Text: "Red it is."})
 	kill := w.child()
@@ -224,7 +224,7 @@ func TestKilledWhileAsking(t *testing.T) {
 func TestKilledWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(
+	w.script.Play(
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`}}},
 		script.Step{Text: "I cannot say whether it ran."})
 	kill := w.child()
@@ -261,7 +261,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.file("notes.txt", "red")
-	w.script.Say(
+	w.script.Play(
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`},
 			{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
 		script.Step{Text: "Stopped."})

@@ -46,7 +46,7 @@ func TestCompactsOnSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
-	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
+	w.script.Play(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
 	w.script.Summarise(script.Step{Text: "The wall is blue."})
 	w.agent("")
 	w.send("m1", "which colour?")
@@ -80,7 +80,8 @@ func TestCompactsMidStream(t *testing.T) {
 	stopped := func() {
 		w.until("the stop", func(st *session.State) bool { return st.Turn == nil || st.LastCompaction != nil })
 	}
-	w.script.Say(script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}, Used: 900},
+	w.script.Play(script.Step{Calls: []script.Call{{Name: "read_file",
+		Arguments: `{"path":"notes.txt"}`}}, Used: 900},
 		script.Step{Text: "It is red.", Used: 50, Hold: stopped}, script.Step{Text: "It is red.", Used: 50})
 	w.script.Summarise(script.Step{Text: "notes.txt says red."})
 	w.agent("")
@@ -108,7 +109,7 @@ func TestCompactsOnOverflow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.script.LimitMax = 1200
-	w.script.Say(script.Step{Text: strings.Repeat("blue ", 600)}, script.Step{Text: strings.Repeat("red ", 600)},
+	w.script.Play(script.Step{Text: strings.Repeat("blue ", 600)}, script.Step{Text: strings.Repeat("red ", 600)},
 		script.Step{Text: "Red."})
 	w.script.Summarise(script.Step{Text: "First blue, then red."})
 	w.agent("")
@@ -154,7 +155,7 @@ func TestSummariesThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
-	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
+	w.script.Play(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
 	w.script.Summarise(script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`},
 		script.Step{Text: `{"tool":"read_file"}`}, script.Step{}, script.Step{Text: "The wall is blue."})
 	w.agent("")
@@ -183,7 +184,7 @@ func TestSummariesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
-	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
+	w.script.Play(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
 	w.script.Summarise(script.Step{Status: 401, Body: `{"error":{"message":"no"}}`})
 	w.agent("")
 	w.send("m1", "which colour?")
@@ -203,7 +204,7 @@ func TestSummariesThatCannotBe(t *testing.T) {
 func TestKilledWhileCompacting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(script.Step{Text: "Blue.", Used: 80}, script.Step{Text: "Carried on.", Used: 90})
+	w.script.Play(script.Step{Text: "Blue.", Used: 80}, script.Step{Text: "Carried on.", Used: 90})
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
 	w.script.Summarise(script.Step{Text: "The wall ", Hold: func() { <-hold }}, script.Step{Text: "The wall is blue."})

@@ -32,7 +32,7 @@ func (w *world) scheduled() (all []events.RetryScheduled) {
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(
+	w.script.Play(
 		script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`},
 		script.Step{Status: 429, Body: `{"error":{"message":"slow down"}}`, RetryAfter: "5"},
 		script.Step{Text: "Hello."})
@@ -67,7 +67,7 @@ func TestRetries(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
+	w.script.Play(script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
 		script.Step{Text: "Hello."})
 	w.agent("")
 	w.send("m1", "hello")
@@ -84,7 +84,7 @@ func TestGivesUp(t *testing.T) {
 func TestRetriesWhatIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(script.Step{}, script.Step{Text: "Hel", Cut: true}, script.Step{Text: "Hello."})
+	w.script.Play(script.Step{}, script.Step{Text: "Hel", Cut: true}, script.Step{Text: "Hello."})
 	w.agent("")
 	w.send("m1", "hello")
 	w.until("the answer", completed)
@@ -108,7 +108,7 @@ func TestResumesAfterAKill(t *testing.T) {
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
 	w.file("notes.txt", "red")
-	w.script.Say(
+	w.script.Play(
 		script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
 		script.Step{Text: "It is ", Hold: func() { <-hold }},
 		script.Step{Text: "It is red."})
@@ -133,7 +133,7 @@ func TestStalls(t *testing.T) {
 	w := newWorld(t)
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
-	w.script.Say(script.Step{Text: "It is ", Hold: func() { <-hold }}, script.Step{Text: "It is red."})
+	w.script.Play(script.Step{Text: "It is ", Hold: func() { <-hold }}, script.Step{Text: "It is red."})
 	w.agent("")
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
 	w.request("ledger", "configure", map[string]any{"policy": map[string]any{"stall_after_s": 4}, "by": "ada"})
@@ -154,7 +154,7 @@ func TestLargeMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	large := "paint " + strings.Repeat("wall ", 60_000)
-	w.script.Say(script.Step{Status: 500, Body: `{}`}, script.Step{Text: "Done."})
+	w.script.Play(script.Step{Status: 500, Body: `{}`}, script.Step{Text: "Done."})
 	w.agent(large)
 	w.until("the failure", func(st *session.State) bool { return st.Retry.State == session.RetryScheduled })
 	w.ok(os.RemoveAll(w.cfg.dir))

@@ -172,8 +172,8 @@ func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsSaidAtOnce: the broker answers a forbidden publish with nothing at all.
-func TestForbiddenIsSaidAtOnce(t *testing.T) {
+// TestForbiddenIsReportedAtOnce: the broker answers a forbidden publish with nothing at all.
+func TestForbiddenIsReportedAtOnce(t *testing.T) {
 	s, h := restricted(t)
 	bustest.MustAppend(t, h, bustest.Session, 0, "a")
 	mute, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: bustest.As(s, "m")})

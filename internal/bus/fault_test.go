@@ -73,9 +73,9 @@ func TestAckLostOnTheWay(t *testing.T) {
 			natstest.Until(t, "the write to land", func() bool { _, ok := c.landed(); return ok })
 			p.Cut()
 			p.Hold(false, false)
-			r := bustest.Receive(t, done, "the writer to be told")
+			r := bustest.Receive(t, done, "the result of the write")
 			if want, _ := c.landed(); r.err != nil || r.seq != want {
-				t.Errorf("the writer was told (%d, %v), want (%d, nil)", r.seq, r.err, want)
+				t.Errorf("the writer got (%d, %v), want (%d, nil)", r.seq, r.err, want)
 			}
 		})
 	}

@@ -39,8 +39,8 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestManyAreHeard: above the limit all sessions count as heard from, and the map does not grow.
-func TestManyAreHeard(t *testing.T) {
+// TestManySessionsCountAsActive: above the limit all sessions count as heard from, and the map does not grow.
+func TestManySessionsCountAsActive(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	h := newActivity(nil, began)
@@ -65,7 +65,7 @@ func TestRestored(t *testing.T) {
 	for restored := range uint64(3) {
 		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, checks),
 			make(chan int, checks)
-		look := func() {
+		check := func() {
 			coming <- struct{}{}
 			l.Restored(restored, func() bool {
 				close(begun)
@@ -75,12 +75,12 @@ func TestRestored(t *testing.T) {
 			})
 			over <- done
 		}
-		go look()
+		go check()
 		if restored > 0 {
 			<-begun
 		}
 		for range checks - 1 {
-			go look()
+			go check()
 		}
 		for range checks {
 			<-coming

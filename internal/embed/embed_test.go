@@ -31,7 +31,7 @@ func mustStart(t *testing.T, cfg Config) *Server {
 	return s
 }
 
-func TestStartListensWhereItSays(t *testing.T) {
+func TestStartListensWhereItReports(t *testing.T) {
 	s := mustStart(
 		t,
 		Config{Dir: filepath.Join(t.TempDir(), "made", "for", "it"), Listen: "127.0.0.1:0", SyncAlways: true},

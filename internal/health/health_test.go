@@ -149,7 +149,7 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("a second server on the same port: %v", err)
 	}
 	if _, err := Listen(t.Context(), "nonsense", ""); err == nil || errors.Is(err, ErrPortInUse) {
-		t.Errorf("an address that is none: %v", err)
+		t.Errorf("an invalid address: %v", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestNothingBeyondTheCell(t *testing.T) {
 	}
 }
 
-func TestUsersAreToldApart(t *testing.T) {
+func TestUsersAreDistinguished(t *testing.T) {
 	c := cell(t)
 	for _, names := range [][3][]string{{{"a", "a"}}, {{"a-b", "a_b"}}, {nil, {"ann"}, {"ann"}},
 		{nil, {"holdfast-ledger"}}} {

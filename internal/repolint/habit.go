@@ -58,7 +58,7 @@ func noInit(t *Tree) {
 	for _, f := range t.goFiles(true) {
 		for _, d := range f.Syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				t.find(f.Path, f.Line(fn.Pos()), "func init: what happens at start is called by somebody, in main")
+				t.find(f.Path, f.Line(fn.Pos()), "func init: what happens at start is called in main")
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (t *Tree) declarations(f *File, g *ast.GenDecl, vars variables) {
 			vars.names[name.Name] = true
 			if len(s.Values) != len(s.Names) || !fixed(s.Values[i]) {
 				t.find(f.Path, f.Line(name.Pos()), "var %s: package variables are tables and errors; all other state "+
-					"belongs to a value that somebody made", name.Name)
+					"belongs to a value", name.Name)
 			}
 		}
 	}

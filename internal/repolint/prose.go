@@ -1,9 +1,10 @@
 package repolint
 
 import (
+	"go/ast"
+	"go/token"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,9 +24,6 @@ var (
 // columnsMax is how long a line of a page gets, in characters. Tables and code are exempt.
 const columnsMax = 120
 
-// oldPages are the folders whose pages are exempt: pages of docs/reference have their words from Go.
-var oldPages = []string{"docs/reference"}
-
 // prose reports words and sentences that are hard to read for people who do not speak English at home, and
 // that engineers do not search for.
 func prose(t *Tree) {
@@ -42,16 +40,43 @@ func prose(t *Tree) {
 				t.find(f.Path, line, "%q begins with a relative clause: put the subject first", firstWords(sentence))
 			})
 		}
+		for _, p := range f.literals() {
+			p.each(banned, func(word string, line int) {
+				t.find(f.Path, line, "%q in a string or a name: name the one who acts, or use the verb that others "+
+					"search for", word)
+			})
+		}
 		t.lineLengths(f)
 	}
 }
 
+// literals returns the strings of Go code, and the names that it declares.
+func (f *File) literals() []passage {
+	var all []passage
+	if f.Syntax == nil {
+		return nil
+	}
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if n.Kind == token.STRING {
+				all = append(all, passage{n.Value, f.Line(n.Pos())})
+			}
+		case *ast.Ident:
+			if n.Obj != nil && n.Obj.Pos() == n.Pos() {
+				all = append(all, passage{n.Name, f.Line(n.Pos())})
+			}
+		}
+		return true
+	})
+	return all
+}
+
 // proseApplies reports whether the list holds for a file.
 func proseApplies(f *File) bool {
-	within := func(folder string) bool { return under(f.Folder(), folder) }
 	switch {
 	case path.Ext(f.Path) == ".md":
-		return !inTestdata(f.Path) && !slices.ContainsFunc(oldPages, within)
+		return !inTestdata(f.Path)
 	default:
 		return f.Syntax != nil || strings.HasSuffix(f.Path, ".story")
 	}

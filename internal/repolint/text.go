@@ -25,7 +25,7 @@ func nothingLeft(t *Tree) {
 
 // noWorkplace finds names of the machine that the files were written on.
 func noWorkplace(t *Tree) {
-	t.search(workplace, "this names the place where somebody worked, which nobody else has", nowhere)
+	t.search(workplace, "this names a place on one machine", nowhere)
 }
 
 func nowhere(string) bool { return false }

@@ -91,7 +91,7 @@ func TestBadAttributes(t *testing.T) {
 		{"a session of another case", map[string]any{"session": "SES_1"}, "session"},
 		{"no epoch", map[string]any{"epoch": nil}, "epoch"},
 		{"epoch 0", map[string]any{"epoch": 0}, "epoch"},
-		{"a time that is none", map[string]any{"time": "yesterday"}, "time"},
+		{"an invalid time", map[string]any{"time": "yesterday"}, "time"},
 		{"a time without a zone", map[string]any{"time": "2026-11-20T12:30:00"}, "time"},
 		{"a time beyond the year 9999", map[string]any{"time": "9999-12-31T23:30:00-01:00"}, "time"},
 		{"a time before the year 0", map[string]any{"time": "0000-01-01T00:30:00+01:00"}, "time"},

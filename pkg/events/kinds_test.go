@@ -75,7 +75,7 @@ func TestTableIsTheContracts(t *testing.T) {
 			}
 		}
 		if s.May("person") || s.May("") {
-			t.Errorf("%s may be said by nobody in particular", s.Kind)
+			t.Errorf("%s has no writer", s.Kind)
 		}
 		if s.Ends != columns[2] {
 			t.Errorf("%s ends %q, want %q", s.Kind, s.Ends, columns[2])

@@ -31,7 +31,7 @@ func TestMalformedQuestions(t *testing.T) {
 		{"options that are text", "questions", `"questions":[{"id":"q","question":"a","options":["yes"]}]`, ""},
 		{"over 64 KiB", "questions", `"questions":[{"id":"q","question":"` +
 			strings.Repeat("x", events.QuestionsBytesMax) + `"}]`, ""},
-		{"a deadline that is none, too", "deadline", `"title":"Sure?","deadline":"soon","questions":1`, "Sure?"},
+		{"an invalid deadline, too", "deadline", `"title":"Sure?","deadline":"soon","questions":1`, "Sure?"},
 		{"a title that is a number", "questions", `"title":7,"questions":1`, "7"},
 		{"a title that is an object", "questions", `"title":{"en":"Sure?"},"questions":1`, `{"en":"Sure?"}`},
 	} {

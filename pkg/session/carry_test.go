@@ -356,13 +356,13 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 	if f.s.Prompts["p1"].Epoch != f.s.Epoch {
 		t.Fatal("not adopted")
 	}
-	look := func(when string) {
+	check := func(when string) {
 		t.Helper()
 		if b, err := f.s.Blocker("p1", f.src); err != nil || b.Title != "Where to?" || len(b.Questions) != 1 {
 			t.Errorf("%s, people see %+v %v", when, b, err)
 		}
 	}
-	look("before the answer")
+	check("before the answer")
 	if _, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada",
 		Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
 		t.Error("an answer to another question fits")
@@ -373,7 +373,7 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.append(events.WriterLedger, d.Facts...)
-	look("after the answer")
+	check("after the answer")
 }
 
 // TestAnswerTakenBack: an answer that became a message, which its person withdrew, is named by no turn, however long

@@ -62,7 +62,7 @@ func TestFollowUp(t *testing.T) {
 		"its message waits":                {and(message, waits(6, false)), events.FollowMessage},
 		"its message was withdrawn":        {message, ""},
 		"its message came before the hold": {and(message, waits(5, false)), ""},
-		"its message is nobody's":          {and(message, waits(6, true)), ""},
+		"its message is synthetic":         {and(message, waits(6, true)), ""},
 		"the queue moves by itself": {
 			and(message, waits(5, true), func(s *session.State) { s.HeldSeq = 0 }), events.FollowMessage,
 		},
@@ -88,10 +88,10 @@ func TestAfterAFailedCompaction(t *testing.T) {
 		"and something fits": {
 			kinds.Quota, func(s *session.State) { full(s); s.Usage.Used = 99 }, false, false,
 		},
-		"and nobody knows the limit": {
+		"and the limit is unknown": {
 			kinds.Quota, func(s *session.State) { full(s); s.Policy.ContextLimit = 0 }, false, false,
 		},
-		"and nobody knows the usage": {
+		"and the usage is unknown": {
 			kinds.Quota, func(s *session.State) { full(s); s.Usage = nil }, false, false,
 		},
 		"it will not, after an overflow": {kinds.Quota, overflow, false, true},
@@ -168,7 +168,7 @@ func TestOverflowed(t *testing.T) {
 		"for another reason": {func(s *session.State) {
 			s.LastCompaction, s.LastTurn.Error = nil, &events.Failure{Kind: kinds.ServerError}
 		}, false},
-		"nobody knows why": {
+		"for an unknown reason": {
 			func(s *session.State) { s.LastCompaction, s.LastTurn.Error = nil, nil }, false,
 		},
 		"it is switched off": {
@@ -238,7 +238,7 @@ func TestStalled(t *testing.T) {
 		"hardly less, from the threshold": {used(70, 67), true},
 		"less, from the threshold":        {used(70, 66), false},
 		"it was little before":            {used(60, 60), false},
-		"nobody knows the limit":          {func(s *session.State) { useless(s); s.Policy.ContextLimit = 0 }, false},
+		"the limit is unknown":            {func(s *session.State) { useless(s); s.Policy.ContextLimit = 0 }, false},
 		"it failed": {
 			func(s *session.State) { useless(s); s.LastCompaction.Outcome = session.OutcomeFailed }, false,
 		},
@@ -304,7 +304,7 @@ func TestWhoGoesFirst(t *testing.T) {
 		"a person spoke after a crash":      {func(s *session.State) { crashed(s); waits(6, false)(s) }, false, false},
 		"a person spoke before a crash":     {func(s *session.State) { crashed(s); waits(5, false)(s) }, false, true},
 		"a person spoke after a failure":    {func(s *session.State) { failed(s); waits(6, false)(s) }, false, true},
-		"a message of nobody after a crash": {func(s *session.State) { crashed(s); waits(6, true)(s) }, false, true},
+		"a synthetic message after a crash": {func(s *session.State) { crashed(s); waits(6, true)(s) }, false, true},
 	} {
 		s := compacted(session.OutcomeCompleted, "", c.change)
 		if compaction, retry := s.CompactionFirst(), s.RetryFirst(); compaction != c.compaction || retry != c.retry {

@@ -17,7 +17,7 @@ import (
 
 // fuzzLog reads bytes as a log: one commit a line, its first byte says who wrote it, the second how far it moved on.
 func fuzzLog(data []byte) []*events.Commit {
-	writers := append(events.Writers(), "nobody")
+	writers := append(events.Writers(), "stranger")
 	var log []*events.Commit
 	seq := uint64(0)
 	for line := range bytes.Lines(data) {

@@ -135,7 +135,7 @@ var instants = map[string]string{
 
 // TestEveryInstantIsCovered: each instant of a State is in the list above. A new instant is either covered by
 // the head or listed as one that is not; a decider that acts on one that the head does not cover fails
-// TestHeadLooksInTime.
+// TestHeadIsCheckedInTime.
 func TestEveryInstantIsCovered(t *testing.T) {
 	found := map[string]bool{}
 	var visit func(v reflect.Type)
@@ -167,9 +167,9 @@ func TestEveryInstantIsCovered(t *testing.T) {
 // headCases is what the head says after these facts, in a session with an open turn t. The instant counts from the last
 // commit. A change here calls for a new number of session.HeadRules.
 var headCases = []struct {
-	name string
-	tell func(f *feeder)
-	want string
+	name  string
+	facts func(f *feeder)
+	want  string
 }{
 	{"running", func(*feeder) {}, "after 10m0s"},
 	{"calling", func(f *feeder) { f.harness(events.ToolStarted{Call: "c", Turn: "t", Name: "bash"}) }, "never"},
@@ -262,12 +262,12 @@ func (f *feeder) compact() {
 	f.harness(events.CompactionStarted{Compaction: "k"})
 }
 
-// TestHeadLooks: what the head says of sessions of each sort.
-func TestHeadLooks(t *testing.T) {
+// TestHeadOfEachSort checks the head of sessions of each sort.
+func TestHeadOfEachSort(t *testing.T) {
 	for _, c := range headCases {
 		f := newFeeder(t)
 		f.harness(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
-		if c.tell(f); f.s.Ignored.Count > 0 {
+		if c.facts(f); f.s.Ignored.Count > 0 {
 			t.Errorf("%s: %+v", c.name, f.s.Ignored.Last)
 		}
 		if got := shownHead(f.s); got != c.want {
@@ -298,9 +298,9 @@ func shownHead(s *session.State) string {
 	return text
 }
 
-// TestHeadLooksInTime: no decider finds anything to do before the instant that the head names, and none wants to look
-// before that, with the owner alive and nothing to recover. This holds while the broker's clock is set, too.
-func TestHeadLooksInTime(t *testing.T) {
+// TestHeadIsCheckedInTime: no decider finds anything to do before the instant that the head names, and none asks for
+// an earlier check, with the owner alive and nothing to recover. This holds while the broker's clock is set, too.
+func TestHeadIsCheckedInTime(t *testing.T) {
 	for _, model := range []string{"", longLived} {
 		rapid.Check(t, func(t *rapid.T) {
 			s := session.New(storyRef)

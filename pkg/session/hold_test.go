@@ -53,7 +53,7 @@ func TestAFailureHoldsADecision(t *testing.T) {
 // answer calls for no turn until a turn begins that a person caused or requested.
 func TestAStopHoldsADecision(t *testing.T) {
 	for name, c := range map[string]struct {
-		says  func(f *feeder)
+		facts func(f *feeder)
 		stays bool
 	}{
 		"a turn of the agent": {func(f *feeder) { f.own("own") }, true},
@@ -86,7 +86,7 @@ func TestAStopHoldsADecision(t *testing.T) {
 				t.Errorf("held %d, stopped %d, want %d", f.s.HeldSeq, f.s.StoppedSeq, stopped)
 			}
 			f.mustOwe("after the stop", false)
-			if c.says(f); (f.s.StoppedSeq == stopped) != c.stays {
+			if c.facts(f); (f.s.StoppedSeq == stopped) != c.stays {
 				t.Errorf("stopped %d", f.s.StoppedSeq)
 			}
 		})

@@ -571,12 +571,12 @@ func TestManyEndAtOnce(t *testing.T) {
 			if e, ok := f.s.Ended(session.EntityTurn, "t1"); !ok || e.Seq != f.s.Seq {
 				t.Errorf("the turn's ending is not kept: %+v", e)
 			}
-			told := session.BlockersChanged(before, f.s)
-			if len(told) != 60 {
-				t.Errorf("%d changed entries are told, want 60", len(told))
+			changed := session.BlockersChanged(before, f.s)
+			if len(changed) != 60 {
+				t.Errorf("%d changed entries are reported, want 60", len(changed))
 			}
 			closed, gone := 0, 0
-			for _, id := range told {
+			for _, id := range changed {
 				b, err := f.s.Blocker(id, f.src)
 				switch {
 				case err != nil:

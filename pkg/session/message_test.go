@@ -28,8 +28,8 @@ func (f *feeder) busy(turn string) {
 	f.s = again
 }
 
-// mustSay wants the harness's view to have what the person said.
-func (f *feeder) mustSay(want string) {
+// wantMessage wants the harness's view to have what the person said.
+func (f *feeder) wantMessage(want string) {
 	f.t.Helper()
 	w, err := f.s.Work(f.src)
 	if err != nil || w == nil || w.Turn == nil || string(w.Turn.Content) != want {
@@ -37,10 +37,10 @@ func (f *feeder) mustSay(want string) {
 	}
 }
 
-// TestWhatWasSaidLongAgo: however many calls a turn made, the turns after it have the person's words (T13): a retry and
+// TestMessagesOfLongAgo: however many calls a turn made, the turns after it have the person's words (T13): a retry and
 // the retry of that, the turn after a compaction, the turn that a person resumes after a stop. The message is not
 // accepted a second time.
-func TestWhatWasSaidLongAgo(t *testing.T) {
+func TestMessagesOfLongAgo(t *testing.T) {
 	accepted := events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"}
 	started := func(turn, of string) events.TurnStarted {
 		return events.TurnStarted{Turn: turn, Cause: events.CauseMessage, OfTurn: of, Message: "m1"}
@@ -68,7 +68,7 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 
 			f.append(events.WriterHarness, failed("t1"))
 			f.append(events.WriterRetry, requested("t2", events.CauseRetry, "t1"))
-			f.mustSay(`"paint it"`)
+			f.wantMessage(`"paint it"`)
 			f.append(events.WriterHarness, started("t2", "t1"),
 				events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
 			f.mustIgnore(ignored+2, session.WhyClosedID)
@@ -80,7 +80,7 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 			f.append(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction},
 				events.CompactionStarted{Compaction: "k1"}, events.CompactionCompleted{Compaction: "k1"})
 			f.append(events.WriterCompaction, requested("t3", events.CauseFollowUp, "t2"))
-			f.mustSay(`"paint it"`)
+			f.wantMessage(`"paint it"`)
 
 			// takes t3 back
 			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
@@ -88,7 +88,7 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 				t.Fatalf("the last turn is %+v, want the one that was taken back", l)
 			}
 			f.append(events.WriterRetry, requested("t4", events.CauseRetry, "t3"))
-			f.mustSay(`"paint it"`)
+			f.wantMessage(`"paint it"`)
 
 			f.append(events.WriterHarness, started("t4", "t3"), events.TurnCompleted{Turn: "t4"})
 			f.append(events.WriterHarness, events.TurnStarted{Turn: "t5", Cause: events.CauseMessage, Message: "m5"})
@@ -99,15 +99,15 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 	}
 }
 
-// TestWhatWasWithdrawnIsNotSaid: no turn gets a message that a person withdrew, whichever service requests the turn.
-func TestWhatWasWithdrawnIsNotSaid(t *testing.T) {
+// TestAWithdrawnMessageIsNotShown: no turn gets a message that a person withdrew, whichever service requests the turn.
+func TestAWithdrawnMessageIsNotShown(t *testing.T) {
 	f := newFeeder(t)
 	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`),
 		By: "ada"})
 	f.append(events.WriterCompaction, events.MessageWithdrawn{Message: "m1", By: "ada"})
 	f.append(events.WriterCompaction, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.mustSay("")
+	f.wantMessage("")
 	if seqs := []uint64{f.s.MessageSeq("m1"), f.s.MessageSeq("m2"), f.s.MessageSeq("")}; slices.Max(seqs) != 0 {
-		t.Errorf("messages that nobody has were taken in at %v", seqs)
+		t.Errorf("messages that the harness does not have were taken in at %v", seqs)
 	}
 }

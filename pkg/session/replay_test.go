@@ -108,8 +108,8 @@ func (h *replay) pending() {
 		h.t.Fatal(err)
 	}
 	for _, same := range []*session.State{decoded, h.s.Clone(), h.s.ViewClone()} {
-		if told := session.BlockersChanged(same, h.s); len(told) > 0 || session.WorkChanged(same, h.s) {
-			h.t.Fatalf("%d: nothing changed, and yet it is told: %v", h.s.Seq, told)
+		if changed := session.BlockersChanged(same, h.s); len(changed) > 0 || session.WorkChanged(same, h.s) {
+			h.t.Fatalf("%d: nothing changed, and yet it is reported: %v", h.s.Seq, changed)
 		}
 	}
 	var shown []string
@@ -177,26 +177,26 @@ func (h *replay) changed(before *session.State) {
 		h.missed(h.older, h.olderViews)
 		h.older = nil
 	}
-	if told := session.BlockersChanged(nil, h.s); len(told) != len(h.s.BlockerPrompts(time.Time{})) {
-		h.t.Fatalf("%d: of a session that was not known %v are told", h.s.Seq, told)
+	if changed := session.BlockersChanged(nil, h.s); len(changed) != len(h.s.BlockerPrompts(time.Time{})) {
+		h.t.Fatalf("%d: of a session that was not known %v are reported", h.s.Seq, changed)
 	}
 }
 
 func (h *replay) missed(before *session.State, old *views) {
 	h.t.Helper()
 	now := h.render(h.s)
-	told := session.BlockersChanged(before, h.s)
+	changed := session.BlockersChanged(before, h.s)
 	for id, body := range now.blockers {
-		if old.blockers[id] != body && !slices.Contains(told, id) {
-			h.t.Fatalf("%d: the entry of %s changed and was not told:\n%s\n%s", h.s.Seq, id, old.blockers[id], body)
+		if old.blockers[id] != body && !slices.Contains(changed, id) {
+			h.t.Fatalf("%d: the entry of %s changed and was not reported:\n%s\n%s", h.s.Seq, id, old.blockers[id], body)
 		}
 	}
 	for id := range old.open {
-		if _, still := now.blockers[id]; !still && old.open[id] && !slices.Contains(told, id) {
-			h.t.Fatalf("%d: the entry of %s went and was not told", h.s.Seq, id)
+		if _, still := now.blockers[id]; !still && old.open[id] && !slices.Contains(changed, id) {
+			h.t.Fatalf("%d: the entry of %s went and was not reported", h.s.Seq, id)
 		}
 	}
 	if old.work != now.work && !session.WorkChanged(before, h.s) {
-		h.t.Fatalf("%d: the work changed and was not told:\n%s\n%s", h.s.Seq, old.work, now.work)
+		h.t.Fatalf("%d: the work changed and was not reported:\n%s\n%s", h.s.Seq, old.work, now.work)
 	}
 }

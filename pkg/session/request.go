@@ -128,7 +128,7 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 		Seq: b.Seq, Prompt: prompt}
 	if b.Status == Answered || b.Status == Rejected {
 		return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was %s by %s already", prompt, b.Status,
-			orElse(b.By, "somebody")), stands)
+			orElse(b.By, "another person")), stands)
 	}
 	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status,
 		orElse(b.Reason, "no reason given")), stands)

@@ -59,7 +59,7 @@ func TestRequests(t *testing.T) {
 		}
 		for _, f := range d.Facts {
 			if req, ok := f.(events.TurnRequested); ok && s.BlockedBy() != "" {
-				t.Fatalf("%s: %s goes on while %s blocks", verb, req.Turn, s.BlockedBy())
+				t.Fatalf("%s: %s continues while %s blocks", verb, req.Turn, s.BlockedBy())
 			}
 		}
 	})
@@ -200,7 +200,7 @@ func TestRequestsWithoutTheLog(t *testing.T) {
 		}
 	}
 	if b, err := f.s.Blocker("p3", lost(5)); err != nil || b.Status != session.Withdrawn {
-		t.Errorf("nobody said anything when p3 was withdrawn, and yet: %v %v", b, err)
+		t.Errorf("p3 was withdrawn without an answer, and yet: %v %v", b, err)
 	}
 }
 

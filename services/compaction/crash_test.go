@@ -383,7 +383,7 @@ func TestEveryCrashPoint(t *testing.T) {
 				g := newStage(t, sc, p)
 				g.run()
 				if len(g.dead) == 0 {
-					t.Fatalf("nobody was killed: %s", g.where())
+					t.Fatalf("no process was killed: %s", g.where())
 				}
 				g.check()
 				points++

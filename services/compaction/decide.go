@@ -153,7 +153,7 @@ func (d *draft) midStream() {
 	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
 		d.add(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
-			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this goes on", u.Percent)},
+			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this continues", u.Percent)},
 			d.request(events.CompactMidStream, events.FollowContinue, t.Message))
 	}
 }

@@ -58,7 +58,7 @@ func TestBadRequests(t *testing.T) {
 		{"force is no word", "compact", `{"harness":"h","session":"s","by":"ada","force":"yes"}`, 400, "force"},
 		{"negative use", "check", `{"harness":"h","session":"s","used":-1}`, 400, "used"},
 		{"use beyond numbers", "check", `{"harness":"h","session":"s","used":1e99}`, 400, "used"},
-		{"use that is none", "check", `{"harness":"h","session":"s","used":"many"}`, 400, "used"},
+		{"use that is no number", "check", `{"harness":"h","session":"s","used":"many"}`, 400, "used"},
 		{"nothing at all", "check", `{}`, 400, "harness"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func (r *random) mustRest() {
 		s.LastTurn.Outcome == session.OutcomeInterrupted
 	switch {
 	case s.Turn != nil, s.Pending != session.Pending{}, s.CompactionOpen():
-		fail("somebody is to do something, and does not")
+		fail("a service or a harness has something to do, and does not do it")
 	case s.RetryFirst() && !held:
 		fail("a retry is waited for that does not come")
 	case s.FollowUp() != "" && !s.Held():

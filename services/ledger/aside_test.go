@@ -149,9 +149,9 @@ func (w *world) apart(f *folder) {
 	})
 }
 
-// TestARemovedMessageStopsNobody: a commit that the harness's view needs was removed from the log. The other sessions
-// continue, and so does the session's document.
-func TestARemovedMessageStopsNobody(t *testing.T) {
+// TestARemovedMessageDelaysNoOtherSession: a commit that the harness's view needs was removed from the log. The
+// other sessions continue, and so does the session's document.
+func TestARemovedMessageDelaysNoOtherSession(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	at := w.answered(ref)

@@ -87,8 +87,8 @@ func TestReasonsAndRanges(t *testing.T) {
 	}
 }
 
-// TestParkingHoldsUpNobody: without the stream of parked input, documents are stored all the same.
-func TestParkingHoldsUpNobody(t *testing.T) {
+// TestDocumentsAreStoredWithoutParking: without the stream of parked input, documents are stored all the same.
+func TestDocumentsAreStoredWithoutParking(t *testing.T) {
 	w := newWorld(t)
 	nc, err := nats.Connect(w.server.URL())
 	if err != nil {

@@ -78,9 +78,9 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	w.gone(events.SessionKey(ref))
 }
 
-// TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays: retention folds the log before it purges or closes. A wrong
+// TestAnOpenSessionIsNotPurged: retention folds the log before it purges or closes. A wrong
 // document is rebuilt, and its session loses neither a commit nor an object.
-func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
+func TestAnOpenSessionIsNotPurged(t *testing.T) {
 	for name, lie := range map[string]func(*session.State){
 		"closed": func(st *session.State) {
 			st.Phase, st.Closed = session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: st.Seq}
@@ -228,7 +228,7 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 		}
 	}
 	l := w.settle(cfg)
-	look := func(what string, after time.Duration, full bool, want map[string]string) {
+	check := func(what string, after time.Duration, full bool, want map[string]string) {
 		t.Helper()
 		if _, err := l.retainAt(t.Context(), w.later(after), full); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -239,9 +239,9 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 			}
 		}
 	}
-	look("not long enough", cfg.Retain-time.Minute, false, nil)
-	look("a nearly full log", unbornKeptMin/2, true, map[string]string{"closed": "purged"})
-	look("a nearly full log, later", unbornKeptMin+time.Minute, true,
+	check("not long enough", cfg.Retain-time.Minute, false, nil)
+	check("a nearly full log", unbornKeptMin/2, true, map[string]string{"closed": "purged"})
+	check("a nearly full log, later", unbornKeptMin+time.Minute, true,
 		map[string]string{"closed": "purged", "unborn": "closed"})
 }
 
@@ -288,10 +288,10 @@ func (w *world) left(name string) string {
 	return ""
 }
 
-// TestAnEndWithoutAGuardIsSaidAgain: a session whose last commit names no predecessor is not purged: the rest of it
+// TestAnEndWithoutAGuardIsAppendedAgain: a session whose last commit names no predecessor is not purged: the rest of it
 // would look like the first commit of a new session. Its end is appended again, under a guard, and the next pass purges
 // it.
-func TestAnEndWithoutAGuardIsSaidAgain(t *testing.T) {
+func TestAnEndWithoutAGuardIsAppendedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	body, err := events.EncodeBatch([]events.Event{events.New("end", events.HarnessSource("h1", "1"), ref, 1, at0,

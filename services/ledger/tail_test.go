@@ -150,9 +150,9 @@ func (w *world) request(l *Ledger, verb string, req any) (request.Changed, *even
 	return request.Changed{}, nil
 }
 
-// TestNobodyIsToldWhatIsOnlyBelieved: this process's cache of the session may be old. It may try to append on that
+// TestRepliesAreVerifiedByTheLog: this process's cache of the session may be old. It may try to append on that
 // basis, but its reply is what the log has.
-func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
+func TestRepliesAreVerifiedByTheLog(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	if reply, refusal := w.request(w.idle(1), "answer", answer("a")); refusal != nil || reply.Seq != 3 {

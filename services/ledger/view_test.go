@@ -155,7 +155,7 @@ func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
 	}
 }
 
-func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
+func TestRebuildKeepsClosedSessionsInRetention(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)

@@ -274,8 +274,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestLookAt: of several instants the earliest is the next check.
-func TestLookAt(t *testing.T) {
+// TestCheckAt: of several instants the earliest is the next check.
+func TestCheckAt(t *testing.T) {
 	d := parent()
 	for _, x := range []struct{ at, want float64 }{{5, 5}, {9, 5}, {3, 3}} {
 		if d.checkAt(sec(x.at)); !d.next.Equal(sec(x.want)) {

@@ -355,8 +355,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestPlanTellsWhenToLookAgain: a harness that is not due is not taken, and the plan returns the time until then.
-func TestPlanTellsWhenToLookAgain(t *testing.T) {
+// TestPlanReturnsTheNextCheck: a harness that is not due is not taken, and the plan returns the time until then.
+func TestPlanReturnsTheNextCheck(t *testing.T) {
 	p, now := newPlan(), time.Now()
 	p.add("h", now.Add(3*time.Second))
 	p.add("later", now.Add(time.Hour))

@@ -295,9 +295,9 @@ func leaseBody(t *testing.T, incarnation, state string) []byte {
 	return body
 }
 
-// TestNobodyIsJudgedTooEarly: no owner is dead before all existing leases have been read, for any age of its session;
-// after that the leases decide.
-func TestNobodyIsJudgedTooEarly(t *testing.T) {
+// TestNoProcessIsDeclaredDeadTooEarly: no owner is dead before all existing leases have been read, for any age of its
+// session; after that the leases decide.
+func TestNoProcessIsDeclaredDeadTooEarly(t *testing.T) {
 	k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(0)

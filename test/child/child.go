@@ -38,8 +38,8 @@ func Settings(to any) error {
 	return nil
 }
 
-// Say writes a line to the parent.
-func Say(line string) error {
+// Print writes a line to the parent.
+func Print(line string) error {
 	_, err := fmt.Println(line)
 	return err
 }

@@ -115,11 +115,11 @@ func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 			}
 		}
 	}
-	if err := errors.Join(h.Ready(ctx), child.Say(sayIdle)); err != nil {
+	if err := errors.Join(h.Ready(ctx), child.Print(sayIdle)); err != nil {
 		return err
 	}
 	asks.Wait()
-	if err := child.Say(sayIdle); err != nil {
+	if err := child.Print(sayIdle); err != nil {
 		return err
 	}
 	<-ctx.Done()

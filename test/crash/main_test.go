@@ -128,7 +128,7 @@ func playBroker(ctx context.Context, s settings, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := child.Say(sayReady + " " + srv.URL()); err != nil {
+	if err := child.Print(sayReady + " " + srv.URL()); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -150,7 +150,7 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 	if err != nil {
 		return err
 	}
-	if err := child.Say(sayReady); err != nil {
+	if err := child.Print(sayReady); err != nil {
 		return err
 	}
 	err = service.Run(ctx)

@@ -51,7 +51,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 	go func() {
 		ended <- b.KV.Watch(ctx, kv.State, []string{events.BlockerKeys("", ""), events.SessionKeys("")}, sc.show)
 	}()
-	if err := child.Say(sayReady); err != nil {
+	if err := child.Print(sayReady); err != nil {
 		return err
 	}
 	var people sync.WaitGroup
@@ -61,7 +61,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 		people.Go(func() { p.live(ctx, rest) })
 	}
 	people.Wait()
-	if err := child.Say(sayIdle); err != nil {
+	if err := child.Print(sayIdle); err != nil {
 		return err
 	}
 	return <-ended

@@ -70,7 +70,7 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 	if err := h.Ready(ctx); err != nil {
 		w.unexpected("ready", err)
 	}
-	if err := child.Say(sayReady); err != nil {
+	if err := child.Print(sayReady); err != nil {
 		return err
 	}
 	var all sync.WaitGroup
@@ -89,7 +89,7 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 		drivers.Go(func() { a.drive(ctx, mine) })
 	}
 	drivers.Wait()
-	if err := child.Say(sayIdle); err != nil {
+	if err := child.Print(sayIdle); err != nil {
 		return err
 	}
 	first.endTurns(ctx)

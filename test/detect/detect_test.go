@@ -80,7 +80,7 @@ func play(ctx context.Context) error {
 	if err := work(ctx, h); err != nil {
 		return err
 	}
-	if err := child.Say("ready"); err != nil {
+	if err := child.Print("ready"); err != nil {
 		return err
 	}
 	for range orders { // until the parent has ended

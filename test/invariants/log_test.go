@@ -176,7 +176,7 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.schedules(1, 2*second,
 				at(6))
 		}},
-		"a stopped turn goes on": {"V9", func(s *story) {
+		"a stopped turn continues": {"V9", func(s *story) {
 			s.stops("t")
 			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
 			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseFollowUp,
@@ -198,7 +198,7 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		"beside a retry":       {"V10", func(s *story) { s.besideARetry("") }},
 		"messages in disorder": {"V10", func(s *story) { s.sent("a", "b"); s.takes("v", "b") }},
 		"handed out twice":     {"V10", func(s *story) { s.sent("a"); s.takes("u", "a"); s.takes("v", "a") }},
-		"taken back by nobody": {"V10", func(s *story) {
+		"taken back without a request": {"V10", func(s *story) {
 			s.sent("a")
 			s.service(events.WriterCompaction,
 				events.MessageWithdrawn{Message: "a"})
@@ -302,10 +302,10 @@ func TestStuck(t *testing.T) {
 		alive bool
 		do    func(s *story)
 	}{
-		"it runs":                     {"", true, func(*story) {}},
-		"it runs, and nobody runs it": {"V14", false, func(*story) {}},
-		"it is to run":                {"V14", true, func(s *story) { s.fails(); s.asks("u", events.CauseRetry, "t") }},
-		"it is to run, and nobody is there": {"", false, func(s *story) {
+		"it runs":                  {"", true, func(*story) {}},
+		"it runs without an owner": {"V14", false, func(*story) {}},
+		"it is to run":             {"V14", true, func(s *story) { s.fails(); s.asks("u", events.CauseRetry, "t") }},
+		"it is to run, and no owner is there": {"", false, func(s *story) {
 			s.fails()
 			s.asks("u", events.CauseRetry, "t")
 		}},
@@ -325,13 +325,13 @@ func TestStuck(t *testing.T) {
 			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "quota"}})
 			s.harness(events.CompactionStarted{Compaction: "k"}, events.CompactionCompleted{Compaction: "k"})
 		}},
-		"a compaction that nobody starts": {"V14", true, func(s *story) {
+		"a compaction that no harness starts": {"V14", true, func(s *story) {
 			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k",
 				Reason: events.CompactManual})
 		}},
 		"a queue that a person stopped": {"", true,
 			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
-		"and one who goes on": {"V10", true, func(s *story) {
+		"and one that continues": {"V10", true, func(s *story) {
 			s.sent("a")
 			s.harness(events.TurnCompleted{Turn: "t"})
 			s.stops("t")

@@ -111,7 +111,7 @@ func broker() error {
 	if err != nil {
 		return err
 	}
-	if err := child.Say(srv.URL()); err != nil {
+	if err := child.Print(srv.URL()); err != nil {
 		return err
 	}
 	<-child.Orders(context.Background())

@@ -78,7 +78,7 @@ func (p *person) decide() {
 	}
 	if refused && refusal.Stands != nil && refusal.Stands.Prompt != "" && refusal.Code == 410 {
 		if q := p.w.current(p.st.Ref()).Prompts[refusal.Stands.Prompt]; q != nil && q.Status == session.Awaiting {
-			p.w.fail("told that prompt %s is closed, and it is not", refusal.Stands.Prompt)
+			p.w.fail("refused because prompt %s is closed, and it is not", refusal.Stands.Prompt)
 		}
 	}
 	if p.facts = d.Facts; len(p.facts) == 0 {

@@ -92,8 +92,8 @@ func namedByRequest(p *session.PendingTurn) []string {
 	return names
 }
 
-// noteDecisions records the decisions of a commit whose person got a receipt.
-func (w *world) noteDecisions(r events.Ref, writer events.Writer, facts []events.Fact) {
+// recordDecisions records the decisions of a commit whose person got a receipt.
+func (w *world) recordDecisions(r events.Ref, writer events.Writer, facts []events.Fact) {
 	if writer != events.WriterLedger {
 		return
 	}
@@ -135,8 +135,8 @@ func (w *world) checkDelivered(st *session.State, x *invariants.Log) {
 	}
 	for _, id := range x.Undelivered(st) {
 		if d := (decision{st.Ref(), id}); w.receipts[d] && !w.delivered[d] {
-			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no "+
-				"model has heard of it, and nobody overtook it: %s",
+			w.fail("V15: a person got the acknowledgement of a decision about prompt %s of %s; all is settled, no "+
+				"model has seen it, and nothing overtook it: %s",
 				id, d.ref, logText(w.log.of(d.ref, st.Seq)))
 		}
 	}

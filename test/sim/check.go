@@ -147,7 +147,7 @@ func (w *world) check() {
 	for _, p := range w.promises {
 		for _, id := range p.ids {
 			if !counted[id] {
-				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s%s", p.who,
+				w.fail("V12: %s got the acknowledgement of its fact %s at %d of %s, and it does not count: %s%s", p.who,
 					id, p.seq, p.ref, why[id], logText(w.log.of(p.ref, p.seq)))
 			}
 		}

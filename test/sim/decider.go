@@ -154,7 +154,7 @@ func (p *replica) trigger() (events.Ref, bool) {
 	if p.alarm = len(s.fired) > 0; p.alarm {
 		return s.fired[w.rng.IntN(len(s.fired))], true
 	}
-	if r, ok := p.wake(); ok {
+	if r, ok := p.dequeue(); ok {
 		return r, true
 	}
 	n := len(w.log.sessions)
@@ -179,7 +179,7 @@ func (p *replica) trigger() (events.Ref, bool) {
 }
 
 // wake is a session that this process wanted to look at by now.
-func (p *replica) wake() (events.Ref, bool) {
+func (p *replica) dequeue() (events.Ref, bool) {
 	if len(p.wakes) > 0 {
 		for _, r := range p.w.log.sessions {
 			if at, ok := p.wakes[r]; ok && !at.After(p.w.now) {

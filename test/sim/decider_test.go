@@ -26,7 +26,7 @@ func deciders() []sim.Decider {
 const secondJitter = 0.5
 
 // heard is the last sign of life: a start of the service counts as one.
-func heard(in sim.Input) time.Time {
+func progressOf(in sim.Input) time.Time {
 	if in.Start.After(in.Progress) {
 		return in.Start
 	}
@@ -35,13 +35,13 @@ func heard(in sim.Input) time.Time {
 
 func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
 	jitter := secondJitter * float64(in.Replica)
-	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: heard(in), Jitter: jitter})
+	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: progressOf(in), Jitter: jitter})
 	return sim.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch}, nil
 }
 
 // decideCompaction is the service with its claim: an idle session's place always comes at once.
 func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
-	d := compaction.Decide(s, compaction.Input{Now: in.Now, Progress: heard(in), Idle: true})
+	d := compaction.Decide(s, compaction.Input{Now: in.Now, Progress: progressOf(in), Idle: true})
 	if !d.Idle.IsZero() {
 		return sim.Decision{}, fmt.Errorf("%s: an idle compaction has its place, and is not asked for", s.Ref())
 	}

@@ -374,7 +374,7 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source fu
 		return false
 	}
 	w.report.Facts += len(facts)
-	w.noteDecisions(r, writer, facts)
+	w.recordDecisions(r, writer, facts)
 	w.promises = append(w.promises, promise{r, seq, ids, who})
 	return true
 }

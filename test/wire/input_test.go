@@ -152,7 +152,7 @@ func (c *cell) send(subject, body string, guard int) uint64 {
 	return ack.Sequence
 }
 
-func TestStrangeSubjectsHoldUpNobody(t *testing.T) {
+func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	long := strings.Repeat("x", 129)

@@ -109,7 +109,7 @@ func TestEverythingIsSetUpAsWritten(t *testing.T) {
 	}
 }
 
-func TestWhoCannotStartSaysWhy(t *testing.T) {
+func TestATargetThatCannotStartReportsWhy(t *testing.T) {
 	c := up(t)
 	nats, data := c.nc.ConnectedUrl(), filepath.Join(c.dir, "data")
 	other := t.TempDir()

@@ -78,7 +78,7 @@ func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 }
 
 // The receipt of an answer depends on the session's owner.
-func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
+func TestAnAnswerOwesATurnOrNot(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}

@@ -24,7 +24,7 @@ func (c *cell) put(session string, change func(doc map[string]any)) {
 
 // A service that cannot read a session, because a newer version wrote its document, answers 503 with {reason}, and
 // appends nothing.
-func TestWhoIsNotReadySaysWhy(t *testing.T) {
+func TestATargetThatIsNotReadyReportsWhy(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("newer", inc)

@@ -138,7 +138,7 @@ func TestACleanEndIsAShutdown(t *testing.T) {
 }
 
 // The reconciler carries out a stop of a session without an owner (R18), over a prompt only with force.
-func TestStopOfWhatNobodyOwns(t *testing.T) {
+func TestStopOfASessionWithoutAnOwner(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},

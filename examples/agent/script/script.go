@@ -82,8 +82,8 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Say replaces the remaining steps.
-func (s *Server) Say(steps ...Step) {
+// Play sets the steps that follow, in place of those that remain.
+func (s *Server) Play(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Steps = steps

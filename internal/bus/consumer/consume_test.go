@@ -148,7 +148,7 @@ func TestConsumeResumesAfterABrokerRestart(t *testing.T) {
 	bustest.Receive(t, l.News, "a batch after the restart")
 	t.Logf("first batch %s after the restart", time.Since(back))
 	if took, most := time.Since(back), failoverMax+p.Lost(); took > most {
-		t.Errorf("work goes on %s after the broker was back, want at most %s", took, most)
+		t.Errorf("work continues %s after the broker was back, want at most %s", took, most)
 	}
 	for range 50 {
 		bustest.Receive(t, l.News, "a batch")
@@ -200,8 +200,8 @@ func keepsASlowBatch(t *testing.T) error {
 		return err
 	}
 	if n := consumer.CachedInfo().Delivered.Consumer; n != 7 {
-		return fmt.Errorf("the broker delivered %d times, want 7 times: it was not told that messages are being "+
-			"worked on", n)
+		return fmt.Errorf("the broker delivered %d times, want 7 times: no progress was reported while messages are "+
+			"being worked on", n)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 		keepAlive func() []bustest.Said
 		slow      time.Duration
 	}{
-		"told when it keeps its pin alive": {func() []bustest.Said { return []bustest.Said{bustest.Status("423")} }, 0},
+		"refused while it keeps its pin":   {func() []bustest.Said { return []bustest.Said{bustest.Status("423")} }, 0},
 		"asked after it was not confirmed": {func() []bustest.Said { return bustest.Silence }, 2500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,8 +68,8 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 	}
 }
 
-// TestHintsThatSayNothing: a nudge or a sign of life that cannot be read is left out, and those behind it are heard.
-func TestHintsThatSayNothing(t *testing.T) {
+// TestUnreadableHints: a nudge or a sign of life that cannot be read is left out, and later ones are delivered.
+func TestUnreadableHints(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)

@@ -119,7 +119,7 @@ func (w *watch) expire(ctx context.Context) error {
 		}
 		delete(w.known, key)
 		gone := Entry{Key: key, Rev: was.rev, At: time.Unix(0, was.at).UTC(), Deleted: true, Expired: true}
-		if err := w.tell(Update{Entry: gone}); err != nil {
+		if err := w.deliver(Update{Entry: gone}); err != nil {
 			return err
 		}
 	}

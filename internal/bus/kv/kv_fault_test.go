@@ -18,19 +18,19 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
+// TestAFailedReadDeletesNothing: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
 // deletion.
-func TestALookThatFailsCallsNothingGone(t *testing.T) {
+func TestAFailedReadDeletesNothing(t *testing.T) {
 	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}}
 	for name, answer := range map[string][]bustest.Said{"no stream": bustest.NoStream, "an error": bustest.Trouble} {
 		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
-		told := 0
-		fn := func(kv.Update) error { told++; return nil }
-		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); err == nil || told > 0 {
-			t.Errorf("%s, an entry that should have ended: %v, told of %d", name, err, told)
+		calls := 0
+		fn := func(kv.Update) error { calls++; return nil }
+		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); err == nil || calls > 0 {
+			t.Errorf("%s, an entry that should have ended: %v, %d calls", name, err, calls)
 		}
-		if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.Leases, known, fn); err == nil || told > 0 {
-			t.Errorf("%s, an entry that was not seen: %v, told of %d", name, err, told)
+		if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.Leases, known, fn); err == nil || calls > 0 {
+			t.Errorf("%s, an entry that was not seen: %v, %d calls", name, err, calls)
 		}
 	}
 }
@@ -40,16 +40,16 @@ func TestErrorsOfAWatchsCallback(t *testing.T) {
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
 	mine := errors.New("mine")
 	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
-	told := 0
-	fn := func(kv.Update) error { told++; return mine }
+	calls := 0
+	fn := func(kv.Update) error { calls++; return mine }
 	if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); !errors.Is(err, mine) ||
-		told != 1 {
-		t.Errorf("an entry that has ended: %v after %d", err, told)
+		calls != 1 {
+		t.Errorf("an entry that has ended: %v after %d", err, calls)
 	}
-	told = 0
+	calls = 0
 	if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.Leases, known, fn); !errors.Is(err, mine) ||
-		told != 1 {
-		t.Errorf("an entry that was not seen: %v after %d", err, told)
+		calls != 1 {
+		t.Errorf("an entry that was not seen: %v after %d", err, calls)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestADeletedEntryEndsOnce(t *testing.T) {
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
 	err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, nil, []string{"harness.h.1"},
 		func(u kv.Update) error {
-			return errors.New(bustest.Say(u))
+			return errors.New(bustest.Text(u))
 		})
 	if err != nil {
 		t.Error(err)
@@ -89,9 +89,9 @@ func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
 	}
 }
 
-// TestAnEndIsToldAfterAnError: the look at an entry that has ended fails once; the watch begins again and tells of the
-// end.
-func TestAnEndIsToldAfterAnError(t *testing.T) {
+// TestAnEndIsDeliveredAfterAnError: the read of an entry that has ended fails once; the watch begins again and
+// delivers the end.
+func TestAnEndIsDeliveredAfterAnError(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, all := bustest.WithUsers(t)
 	p := bustest.NewProxy(t, s)
@@ -104,8 +104,8 @@ func TestAnEndIsToldAfterAnError(t *testing.T) {
 	bustest.Expect(t, updates, "harness.h.1 expired")
 }
 
-// TestADeletionIsToldOnce: an interruption after a deletion does not report it again. A later entry is reported.
-func TestADeletionIsToldOnce(t *testing.T) {
+// TestADeletionIsDeliveredOnce: an interruption after a deletion does not report it again. A later entry is reported.
+func TestADeletionIsDeliveredOnce(t *testing.T) {
 	s := natstest.Start(t)
 	writer, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
@@ -158,7 +158,7 @@ func TestTheTTLOfAnEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u := bustest.Receive(t, updates, "the deletion"); !u.Deleted || u.TTL != 0 {
-		t.Errorf("%s with a TTL of %s", bustest.Say(u), u.TTL)
+		t.Errorf("%s with a TTL of %s", bustest.Text(u), u.TTL)
 	}
 }
 
@@ -220,8 +220,8 @@ func TestAViewOfNoDocument(t *testing.T) {
 	}
 }
 
-// TestALookAtADocumentThatFails: why a view was refused cannot be found out, which is not a lost race.
-func TestALookAtADocumentThatFails(t *testing.T) {
+// TestAFailedReadOfADocument: why a view was refused cannot be found out, which is not a lost race.
+func TestAFailedReadOfADocument(t *testing.T) {
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
 		if a.Is("STREAM.MSG.GET") {
 			return bustest.Trouble

@@ -184,7 +184,7 @@ func TestStoreDocsAckLost(t *testing.T) {
 	})
 	p.Cut()
 	p.Hold(false, false)
-	r := bustest.Receive(t, done, "the writer to be told")
+	r := bustest.Receive(t, done, "the result of the write")
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

@@ -57,7 +57,7 @@ func (bs *Buckets) Watch(ctx context.Context, bk Bucket, filters []string, fn fu
 		case errors.Is(err, core.ErrForbidden):
 			return err
 		}
-		bs.conn.Log.Info().AnErr("err", err).Str("entity", bs.bucket(bk)).Msg("watch begins anew")
+		bs.conn.Log.Info().AnErr("err", err).Str("entity", bs.bucket(bk)).Msg("watch begins again")
 		if err := bs.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (w *watch) show(d pull.Delivery) error {
 	default:
 		w.known[e.Key] = now
 	}
-	return w.tell(Update{Entry: e})
+	return w.deliver(Update{Entry: e})
 }
 
 // caughtUp ends a round: keys that it did not see are gone. It asks the leader before it reports a key as gone.
@@ -211,7 +211,7 @@ func (w *watch) caughtUp(ctx context.Context) error {
 		}
 		delete(w.known, key)
 		gone := Entry{Key: key, Rev: was.rev, At: time.Unix(0, was.at).UTC(), Deleted: true, Expired: true}
-		if err := w.tell(Update{Entry: gone}); err != nil {
+		if err := w.deliver(Update{Entry: gone}); err != nil {
 			return err
 		}
 	}
@@ -219,10 +219,10 @@ func (w *watch) caughtUp(ctx context.Context) error {
 		return nil
 	}
 	w.ready = true
-	return w.tell(Update{Ready: true})
+	return w.deliver(Update{Ready: true})
 }
 
-func (w *watch) tell(u Update) error {
+func (w *watch) deliver(u Update) error {
 	if err := w.fn(u); err != nil {
 		return pull.Callback(err)
 	}

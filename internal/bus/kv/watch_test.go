@@ -132,7 +132,7 @@ func gapOfARestart(t *testing.T) time.Duration {
 		for {
 			u := bustest.Receive(t, updates, "a change")
 			if u.Ready || u.Deleted {
-				t.Fatalf("shown in the midst of changes: %s", bustest.Say(u))
+				t.Fatalf("shown in the midst of changes: %s", bustest.Text(u))
 			}
 			seen[u.Key] = string(u.Value)
 			if until(u) {
@@ -201,7 +201,7 @@ func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
 	bustest.Store(t, b, kv.State, "session.h.a", "new", 0) // at the same revision as the old one
 	got := map[string]bool{}
 	for range 2 {
-		got[bustest.Say(bustest.Receive(t, updates, "what became of the old keys"))] = true
+		got[bustest.Text(bustest.Receive(t, updates, "what became of the old keys"))] = true
 	}
 	if !got["session.h.b expired"] || !got["session.h.a=new"] && !got["session.h.a expired"] {
 		t.Fatalf("the watch shows %v, want session.h.a=new and session.h.b expired", got)
@@ -274,7 +274,7 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 		{Key: "harness.h.vanished", Rev: 1}}
 	got := map[string]bool{}
 	err := b.KV.CaughtUp(bustest.Background(t), kv.Leases, known, func(u kv.Update) error {
-		got[bustest.Say(u)] = true
+		got[bustest.Text(u)] = true
 		return nil
 	})
 	if err != nil || len(got) != 2 || !got["harness.h.deleted expired"] || !got["harness.h.vanished expired"] {

@@ -21,8 +21,8 @@ func TestInspectWithoutACluster(t *testing.T) {
 	}
 }
 
-// TestEnsureWithoutALook: after a refused update it is not known how a stream stands, so setting up fails.
-func TestEnsureWithoutALook(t *testing.T) {
+// TestEnsureWithoutARead: after a refused update it is not known how a stream stands, so setting up fails.
+func TestEnsureWithoutARead(t *testing.T) {
 	looks, updates := 0, 0
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
 		switch {

@@ -158,7 +158,7 @@ func TestEnsureRefusesANewerLayoutUnchanged(t *testing.T) {
 	}
 }
 
-func TestEnsureSaysWhatTheBrokerRefuses(t *testing.T) {
+func TestEnsureReportsWhatTheBrokerRefuses(t *testing.T) {
 	s := natstest.Start(t)
 	b, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: s.URL(), Replicas: 3})
 	if err != nil {

@@ -90,7 +90,7 @@ func (ls *Leases) Acquire(ctx context.Context, key string, value []byte, ttl tim
 	if err != nil {
 		return nil, err
 	}
-	l.note(now)
+	l.record(now)
 	return l, nil
 }
 
@@ -165,13 +165,13 @@ func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	case err != nil:
 		return err
 	default:
-		l.note(now)
+		l.record(now)
 	}
 	return l.lost
 }
 
-// note records when an acknowledged write was sent.
-func (l *Lease) note(sent time.Time) {
+// record keeps when an acknowledged write was sent.
+func (l *Lease) record(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewed.IsZero() || sent.Sub(l.renewed) > l.ttl/2 {

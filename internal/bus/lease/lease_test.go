@@ -72,7 +72,7 @@ func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
 	}
 	wg.Wait()
 	if _, err := a.Leases.Ticket(bustest.Background(t), ""); !errors.Is(err, events.ErrMalformed) {
-		t.Errorf("a ticket for nobody: %v", err)
+		t.Errorf("a ticket without a name: %v", err)
 	}
 }
 
@@ -91,25 +91,25 @@ func livesWhileRenewed(t *testing.T) error {
 	if _, err := b.Leases.Acquire(bustest.Background(t), bustest.LeaseKey, []byte("theirs"),
 		time.Second); !errors.Is(err,
 		bus.ErrExists) {
-		t.Fatalf("somebody else acquired it: %v", err)
+		t.Fatalf("another incarnation acquired it: %v", err)
 	}
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	defer cancel()
 	lost := l.Keep(ctx, 0, func() []byte { return []byte("still mine") })
 	began := time.Now()
 	for time.Since(began) < 5*ttl/2 {
-		if u := bustest.Receive(t, updates, "a renewal"); bustest.Say(u) != bustest.LeaseKey+"=still mine" {
-			return fmt.Errorf("while it is renewed the watch shows %s", bustest.Say(u))
+		if u := bustest.Receive(t, updates, "a renewal"); bustest.Text(u) != bustest.LeaseKey+"=still mine" {
+			return fmt.Errorf("while it is renewed the watch shows %s", bustest.Text(u))
 		}
 	}
 	cancel()
-	if err, told := <-lost; told {
+	if err, open := <-lost; open {
 		return fmt.Errorf("a lease whose keeping was ended is called lost: %w", err)
 	}
 	renewed := l.LastRenewed()
 	for u := bustest.Receive(t, updates, "the expiry"); !u.Expired; u = bustest.Receive(t, updates, "the expiry") {
 		if u.Deleted {
-			t.Fatalf("%s: want it to expire", bustest.Say(u))
+			t.Fatalf("%s: want it to expire", bustest.Text(u))
 		}
 	}
 	if after := time.Since(renewed); after < ttl || after > ttl+time.Second {
@@ -131,10 +131,10 @@ func TestLeaseIsNotRenewedOverSomebodyElse(t *testing.T) {
 	}
 	bustest.Store(t, b, kv.Leases, bustest.LeaseKey, "theirs", e.Rev)
 	if err := l.Renew(bustest.Background(t), []byte("mine again")); !errors.Is(err, bus.ErrLeaseLost) {
-		t.Fatalf("renewed over somebody else's write: %v", err)
+		t.Fatalf("renewed over another's write: %v", err)
 	}
 	if err := l.Release(bustest.Background(t)); !errors.Is(err, bus.ErrLeaseLost) {
-		t.Errorf("released somebody else's: %v", err)
+		t.Errorf("released another's: %v", err)
 	}
 	e, err = b.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
 	if err != nil || string(e.Value) != "theirs" {
@@ -209,10 +209,10 @@ func lostByOnesOwnClock(t *testing.T, ttl time.Duration) error {
 		t.Fatalf("got %v, want ErrLeaseLost", err)
 	}
 	if after := time.Since(l.LastRenewed()); after > ttl {
-		return fmt.Errorf("told %s after the last renewal, want less than the TTL of %s", after, ttl)
+		return fmt.Errorf("reported %s after the last renewal, want less than the TTL of %s", after, ttl)
 	}
 	if _, more := <-lost; more {
-		t.Error("told twice")
+		t.Error("reported twice")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (l *Log) Follow(ctx context.Context, harness string, live func(from uint64)
 		case errors.Is(err, core.ErrForbidden):
 			return err
 		}
-		l.conn.Log.Info().AnErr("err", err).Str("entity", l.conn.Cell.LogStream()).Msg("the log is followed anew")
+		l.conn.Log.Info().AnErr("err", err).Str("entity", l.conn.Cell.LogStream()).Msg("the log is followed again")
 		if err := l.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func TestAppendsTravelTogether(t *testing.T) {
 				cs := bustest.MustRead(t, witness, nth(i), 0)
 				if len(cs) != 1 || cs[0].Events[0].ID != id || !cs[0].Guarded || cs[0].Guard != 0 ||
 					won >= 0 && cs[0].Seq != place {
-					t.Errorf("%d: the log has %+v, its writer was told %d", i, cs, place)
+					t.Errorf("%d: the log has %+v, its writer got %d", i, cs, place)
 				}
 			}
 		})
@@ -155,7 +155,7 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 	for i := range n {
 		seq, err := under[i].Wait(bustest.Within(t, bustest.Patience))
 		if cs := bustest.MustRead(t, witness, nth(i), 0); err != nil || len(cs) != 1 || cs[0].Seq != seq {
-			t.Errorf("%d was told (%d, %v), the log has %+v", i, seq, err, cs)
+			t.Errorf("%d got (%d, %v), the log has %+v", i, seq, err, cs)
 		}
 	}
 }

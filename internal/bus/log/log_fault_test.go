@@ -293,8 +293,8 @@ func TestHeadsOfADamagedLog(t *testing.T) {
 	}
 }
 
-// TestAServiceSaysWhyTheLogIsNotRaised: a full log whose limit may not be raised is reported with both reasons.
-func TestAServiceSaysWhyTheLogIsNotRaised(t *testing.T) {
+// TestAServiceReportsWhyTheLogIsNotRaised: a full log whose limit may not be raised is reported with both reasons.
+func TestAServiceReportsWhyTheLogIsNotRaised(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, `
 		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
 			{user: r, password: r, permissions: {

@@ -218,11 +218,11 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 		t.Fatalf("%d commits, want 4", len(got))
 	}
 	if got[0].Seq != noToken || !errors.Is(got[0].Err, events.ErrMalformed) {
-		t.Errorf("a subject that is none: %+v", got[0])
+		t.Errorf("a malformed subject: %+v", got[0])
 	}
 	if got[1].Seq != noBatch || !errors.Is(got[1].Err, events.ErrMalformed) || got[1].Ref != bustest.Session ||
 		got[1].Guarded {
-		t.Errorf("a body that is none: %+v", got[1])
+		t.Errorf("a malformed body: %+v", got[1])
 	}
 	if got[2].Guarded {
 		t.Errorf("a guard on one writer only passes for a guard on the session: %+v", got[2])
@@ -299,7 +299,7 @@ func TestAppendThenRead(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatNobodyCouldRead(t *testing.T) {
+func TestAppendRefusesUnreadableEvents(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	long := events.Ref{Harness: "h", Session: strings.Repeat("x", 129)}
 	for name, c := range map[string]struct {
@@ -546,7 +546,7 @@ func TestSince(t *testing.T) {
 		want    string
 	}{
 		{"h", time.Unix(0, 1), "abd"}, {"h", from.At, "bd"}, {"h", from.At.Add(1), "d"}, {"h", end.At.Add(1), ""},
-		{"other", from.At, "c"}, {"nobody", from.At, ""},
+		{"other", from.At, "c"}, {"absent", from.At, ""},
 	} {
 		if got := read(c.harness, c.since); got != c.want {
 			t.Errorf("%s since %s: %q, want %q", c.harness, c.since, got, c.want)
@@ -641,7 +641,7 @@ func TestFollow(t *testing.T) {
 	next("three")
 	for from := uint64(0); from == 0; {
 		if from = bustest.Receive(t, lives, "going on"); from != 0 && from != 2 {
-			t.Errorf("goes on from %d, want 2: nothing was left out", from)
+			t.Errorf("continues from %d, want 2: nothing was left out", from)
 		}
 	}
 
@@ -660,8 +660,8 @@ func TestFollow(t *testing.T) {
 			t.Errorf("in a new log it begins at %d, want 1", from)
 		}
 	}
-	bustest.MustAppend(t, other, bustest.Session, 0, "anew")
-	next("anew")
+	bustest.MustAppend(t, other, bustest.Session, 0, "again")
+	next("again")
 	stop()
 	if err := bustest.Receive(t, ended, "its end"); err != nil {
 		t.Errorf("follow ended with %v", err)

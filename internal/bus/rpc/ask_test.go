@@ -160,7 +160,7 @@ func TestNoDeliveryBeginsToAService(t *testing.T) {
 }
 
 // The subject names the asker: a body that names another one is refused, and one without a name gets it.
-func TestSubjectSaysWhoAsks(t *testing.T) {
+func TestSubjectNamesTheAsker(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)

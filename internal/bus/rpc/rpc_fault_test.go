@@ -26,7 +26,7 @@ func TestServeRefusesAnEndpoint(t *testing.T) {
 			[]rpc.Endpoint{endpoint("two words", echo)})
 	}()
 	if err := bustest.Receive(t, done, "the service to end"); err == nil {
-		t.Error("it serves an endpoint whose name is none")
+		t.Error("it serves an endpoint whose name is invalid")
 	}
 }
 

@@ -47,7 +47,7 @@ func endpoint(verb string, handle func(ctx context.Context, body []byte) ([]byte
 
 func echo(_ context.Context, body []byte) ([]byte, error) { return body, nil }
 
-func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
+func TestRequestReturnsTheReply(t *testing.T) {
 	_, a, b := bustest.Pair(t)
 	stands := events.Standing{Status: "answered", By: "user-1", Seq: 12}
 	refusals := map[string]*events.Refusal{
@@ -327,7 +327,7 @@ func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
 		stop()
 		close(stopped)
 	}()
-	natstest.Until(t, "new requests to find nobody", func() bool {
+	natstest.Until(t, "new requests to find no responder", func() bool {
 		var r *events.Refusal
 		return errors.As(b.Services.Request(bustest.Background(t), "ledger", "get", nil, nil), &r)
 	})
@@ -338,7 +338,7 @@ func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
 	bustest.Receive(t, bustest.Closing(stopped), "the service to stop")
 }
 
-func TestRequestSaysWhoIsMissingAndWhatToDo(t *testing.T) {
+func TestRequestNamesTheMissingService(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	var r *events.Refusal
 	err := b.Services.Request(bustest.Background(t), "reconciler", "sweep", nil, nil)
@@ -400,6 +400,6 @@ func TestRequestUnderWayEndsWithTheConnection(t *testing.T) {
 		t.Errorf("got %v, want ErrUnreachable", err)
 	}
 	if took := time.Since(cut); took > 2*time.Second+pulse.Lost() {
-		t.Errorf("told %s after the connection was lost", took)
+		t.Errorf("reported %s after the connection was lost", took)
 	}
 }

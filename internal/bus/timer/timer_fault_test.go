@@ -34,13 +34,13 @@ func TestAnAlarmThatIsThereIsNotSetAgain(t *testing.T) {
 	natstest.Until(t, "the alarm to land", func() bool { return last() == 1 })
 	p.Cut()
 	p.Hold(false, false)
-	if err := bustest.Receive(t, done, "the writer to be told"); err != nil || last() != 1 {
+	if err := bustest.Receive(t, done, "the result of the write"); err != nil || last() != 1 {
 		t.Errorf("%v, stored %d times", err, last())
 	}
 }
 
-// TestAnAlarmThatSaysTooMuch: the place in a foreign alarm is larger than any number, so it counts as none.
-func TestAnAlarmThatSaysTooMuch(t *testing.T) {
+// TestATimerWithAnInvalidPlace: the place in a foreign alarm is larger than any number, so it counts as none.
+func TestATimerWithAnInvalidPlace(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := bustest.Outsider(t, s)

@@ -11,7 +11,7 @@ running owned-by=17 turn=t1,message used=0/1000
 -- facts --
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":1000000000,"cache_read":1000000000,"cache_write":1000000000}}
 -- decide --
-5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 300000000 %: it is compacted, then this goes on"}
+5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 300000000 %: it is compacted, then this continues"}
 5 compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":3000000000,"limit":1000,"follow_up":"continue"}
 -- state --
 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=3000000000/1000 warn

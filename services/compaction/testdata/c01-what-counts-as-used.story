@@ -23,7 +23,7 @@ running owned-by=17 turn=t1,message used=740/1000 warn
 -- facts --
 6 usage.reported {"turn":"t1","model":"m","tokens":{"input":740,"cache_write":10}}
 -- decide --
-7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 75 %: it is compacted, then this goes on"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 75 %: it is compacted, then this continues"}
 7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":750,"limit":1000,"follow_up":"continue"}
 -- state --
 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=750/1000 warn

@@ -11,7 +11,7 @@ running owned-by=17 turn=t1,message used=800/2000
 -- facts --
 4 by=ledger session.configured {"policy":{"context_limit":1000},"by":"ada"}
 -- decide --
-5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this continues"}
 5 compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- state --
 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=800/1000 warn

@@ -11,5 +11,5 @@ A running call is not interrupted: its turn is stopped when no call runs (C5).
 -- facts --
 5 tool.completed {"call":"c1","output":"ok"}
 -- decide --
-6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this continues"}
 6 compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}

@@ -15,5 +15,5 @@ A turn that its process has left, or one of an earlier epoch, belongs to recover
 -- facts --
 6 turn.started {"turn":"t1","cause":"message"}
 -- decide --
-7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this continues"}
 7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}

@@ -5,7 +5,7 @@ A manual compaction takes over the follow-up of the failed one (C8, C16).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":1200}}
 -- decide --
-4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 120 %: it is compacted, then this goes on"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 120 %: it is compacted, then this continues"}
 4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":1200,"limit":1000,"follow_up":"continue"}
 -- facts --
 5 turn.stopped {"turn":"t1","actor":"compaction"}

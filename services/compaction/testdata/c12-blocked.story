@@ -26,5 +26,5 @@ compact {"by":"ada"}
 -- facts --
 6 prompt.withdrawn {"prompt":"p1","reason":"gone"}
 -- decide --
-7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this continues"}
 7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}

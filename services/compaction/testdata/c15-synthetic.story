@@ -15,7 +15,7 @@ waiting owned-by=17 turn=t1,message prompt=p1,awaiting queued=m1 auto-retry=off
 6 prompt.delivered {"prompt":"p1"}
 7 usage.reported {"turn":"t1","model":"m","tokens":{"input":900}}
 -- decide --
-8 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
+8 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this continues"}
 8 compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}
 -- state --
 compacting owned-by=17 turn=t1,message queued=m1 stop=t1,compaction compaction=requested,mid-stream used=900/1000 warn auto-retry=off

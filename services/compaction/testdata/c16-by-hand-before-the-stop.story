@@ -8,7 +8,7 @@ continues after that one (C16, C5, C6).
 4 turn.started {"turn":"t1","cause":"message"}
 5 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this continues"}
 6 compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 7 compaction.started {"compaction":"$compaction"}

@@ -9,7 +9,7 @@ outside of any turn, is answered. After the compaction the turn continues, and n
 4 by=harness turn.started {"turn":"t1","cause":"message","message":"m0"}
 5 usage.reported {"turn":"t1","model":"m","tokens":{"input":950}}
 -- decide --
-6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 95 %: it is compacted, then this goes on"}
+6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 95 %: it is compacted, then this continues"}
 6 compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":950,"limit":1000,"follow_up":"continue","message":"m0"}
 -- facts --
 7 turn.stopped {"turn":"t1","actor":"compaction"}

@@ -63,15 +63,15 @@ func (s *state) checkDecisions() {
 }
 
 func factsText(facts []events.Fact) string {
-	told := make([]string, len(facts))
+	lines := make([]string, len(facts))
 	for i, f := range facts {
 		data, err := json.Marshal(f)
 		if err != nil {
 			data = []byte(err.Error())
 		}
-		told[i] = fmt.Sprintf("%s %s", f.Kind(), data)
+		lines[i] = fmt.Sprintf("%s %s", f.Kind(), data)
 	}
-	return strings.Join(told, " · ")
+	return strings.Join(lines, " · ")
 }
 
 // sameAs: two states that are taken for one lead to the same states.

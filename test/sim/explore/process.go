@@ -216,20 +216,20 @@ func (s *state) reclaim(p *process) bool {
 	if turn != nil && turn.Epoch == was.epoch {
 		adopt = ofOwn
 	}
-	var told []events.Fact
+	var reports []events.Fact
 	for i, a := range s.cfg.Asks {
 		q := s.st.Prompts[a.Prompt]
 		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.returned[i] || was.asking[i]) {
 			// under a lower epoch it would be taken for lost
-			told = append(told, events.PromptDelivered{Prompt: a.Prompt})
+			reports = append(reports, events.PromptDelivered{Prompt: a.Prompt})
 		}
 	}
 	running := was.turn != "" && adopt == ofOwn && turn.ID == was.turn
 	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && was.compact {
-		told = append([]events.Fact{events.CompactionStarted{Compaction: c.ID}}, told...)
+		reports = append([]events.Fact{events.CompactionStarted{Compaction: c.ID}}, reports...)
 		p.compact = true
 	}
-	s.take(p, adopt, told)
+	s.take(p, adopt, reports)
 	p.turn, p.todo = "", [promptsN]bool{}
 	if running {
 		p.turn, p.asking, p.todo = was.turn, was.asking, was.todo

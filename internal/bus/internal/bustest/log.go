@@ -84,7 +84,7 @@ func Race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			won := cs[0].Events[0].ID == fmt.Sprintf("%d-%d", round, i)
 			if won && (errs[i] != nil || seqs[i] != cs[0].Seq) || !won && !errors.Is(errs[i], bus.ErrLostRace) {
-				t.Fatalf("round %d: racer %d was told (%d, %v), but the log has %s at %d", round, i, seqs[i], errs[i],
+				t.Fatalf("round %d: racer %d got (%d, %v), but the log has %s at %d", round, i, seqs[i], errs[i],
 					cs[0].Events[0].ID, cs[0].Seq)
 			}
 		}

@@ -44,7 +44,7 @@ func StoreRace(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			won := string(e.Value) == fmt.Sprintf("%d-%d", round, i)
 			if won && (errs[i] != nil || revs[i] != e.Rev) || !won && !errors.Is(errs[i], bus.ErrLostRace) {
-				t.Fatalf("round %d: racer %d was told (%d, %v), but the key is %s at %d", round, i, revs[i], errs[i],
+				t.Fatalf("round %d: racer %d got (%d, %v), but the key is %s at %d", round, i, revs[i], errs[i],
 					e.Value, e.Rev)
 			}
 		}

@@ -38,8 +38,8 @@ func Store(t testing.TB, b *bus.Bus, bk kv.Bucket, key, value string, rev uint64
 	return rev
 }
 
-// Say is an update as a test reads it.
-func Say(u kv.Update) string {
+// Text is an update as a test reads it.
+func Text(u kv.Update) string {
 	switch {
 	case u.Ready:
 		return "ready"
@@ -56,7 +56,7 @@ func Say(u kv.Update) string {
 func Expect(t testing.TB, updates <-chan kv.Update, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		if got := Say(Receive(t, updates, w)); got != w {
+		if got := Text(Receive(t, updates, w)); got != w {
 			t.Fatalf("the watch shows %q, want %q", got, w)
 		}
 	}

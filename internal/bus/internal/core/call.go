@@ -123,7 +123,7 @@ func (c *Conn) Call(ctx context.Context, op, subject string, req, resp any) erro
 // CallOnce is [Conn.Call] with one attempt, for the whole subject and a body that is encoded.
 func (c *Conn) CallOnce(ctx context.Context, op, subject string, body []byte, resp any) error {
 	err := c.exchange(ctx, op, subject, body, resp)
-	c.heard(ctx, err)
+	c.observe(ctx, err)
 	return err
 }
 

@@ -49,7 +49,7 @@ func TestForeignErrorsBecomeOurs(t *testing.T) {
 		"time-out":                  {context.DeadlineExceeded, ErrUnreachable},
 		"the socket":                {&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, ErrUnreachable},
 		"ours":                      {fmt.Errorf("so: %w", ErrExists), ErrExists},
-		"nobody's":                  {errors.New("odd"), nil},
+		"of no package":             {errors.New("odd"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Translate("do it to x", c.err)

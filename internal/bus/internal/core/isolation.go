@@ -42,9 +42,9 @@ func (i *isolation) move(now time.Time, err error) bool {
 	return true
 }
 
-// heard takes the result of a request to JetStream, and connects to another node of a cluster when this one is
+// observe takes the result of a request to JetStream, and connects to another node of a cluster when this one is
 // isolated. A request that its caller cancelled proves nothing.
-func (c *Conn) heard(ctx context.Context, err error) {
+func (c *Conn) observe(ctx context.Context, err error) {
 	if ctx.Err() != nil || !c.NC.IsConnected() || c.NC.ConnectedClusterName() == "" ||
 		!c.isolation.move(time.Now(), err) {
 		return

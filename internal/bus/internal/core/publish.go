@@ -125,11 +125,11 @@ func (c *Conn) Ack(ctx context.Context, s Sent) (uint64, error) {
 		}
 		select {
 		case a := <-ok:
-			c.heard(ctx, nil)
+			c.observe(ctx, nil)
 			return a.Sequence, nil
 		case err := <-failed:
 			err = Translate("publish to "+s.subject, err)
-			c.heard(ctx, err)
+			c.observe(ctx, err)
 			return 0, err
 		case <-changed:
 		case <-ctx.Done():
@@ -213,7 +213,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		if lost && !busy {
 			refused++
 		}
-		v, seq, err := c.lookAgain(ctx, w, lost)
+		v, seq, err := c.checkAgain(ctx, w, lost)
 		if short && v == Undecided {
 			refused = 0 // for lack of the guard's commit, which the leader has applied since
 		}
@@ -246,8 +246,8 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 	}
 }
 
-// lookAgain polls until the outcome is known, as long as a proposal may be in flight.
-func (c *Conn) lookAgain(ctx context.Context, w *Write, refused bool) (Verdict, uint64, error) {
+// checkAgain polls until the outcome is known, as long as a proposal may be in flight.
+func (c *Conn) checkAgain(ctx context.Context, w *Write, refused bool) (Verdict, uint64, error) {
 	started, pace := time.Now(), NewBackoff()
 	for {
 		v, seq, err := w.Look(ctx)

@@ -53,8 +53,8 @@ func files(url, ca, own string) bus.Config {
 	return cfg
 }
 
-// TestTLSErrorsSayWhatIsWrong: the error of a failed connection names the wrong certificate.
-func TestTLSErrorsSayWhatIsWrong(t *testing.T) {
+// TestTLSErrorsNameTheirCause: the error of a failed connection names the wrong certificate.
+func TestTLSErrorsNameTheirCause(t *testing.T) {
 	dir := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
 	foreign := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
 	old := t.TempDir() // the same authority; the client's certificate has ended

@@ -146,10 +146,10 @@ func (f *Flow) failLocked(err error) {
 	if f.err == nil {
 		f.err = err
 	}
-	f.wake()
+	f.notify()
 }
 
-func (f *Flow) wake() {
+func (f *Flow) notify() {
 	select {
 	case f.news <- struct{}{}:
 	default:
@@ -198,7 +198,7 @@ func (f *Flow) receive(m *nats.Msg) {
 	if err := f.refill(); err != nil {
 		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
 	}
-	f.wake()
+	f.notify()
 }
 
 // status handles a status message of the broker about a pull.
@@ -272,7 +272,7 @@ func (f *Flow) poll(most int) ([]Delivery, error) {
 	if len(f.buf) == 0 {
 		f.buf = nil
 	} else {
-		f.wake()
+		f.notify()
 	}
 	if err := f.refill(); err != nil {
 		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
