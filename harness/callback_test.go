@@ -1,11 +1,13 @@
 package harness_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -214,7 +216,10 @@ func TestCallbacks(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			writer := &logWriter{}
-			h := w.connect(func(c *harness.Config) { c.TTL, c.Log = 2*time.Second, zerolog.New(writer) })
+			h := w.connect(func(c *harness.Config) {
+				c.TTL, c.Log = 2*time.Second,
+					slog.New(slog.NewJSONHandler(writer, nil))
+			})
 			writer.h.Store(h)
 			defer onLog.Delete(h)
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -376,19 +381,22 @@ func TestLogLines(t *testing.T) {
 	block := make(chan struct{})
 	first := make(chan struct{})
 	var once sync.Once
-	log, lines := harness.Detach(zerolog.New(writerFunc(func(p []byte) {
+	log, lines := harness.Detach(slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) {
 		once.Do(func() { close(first) })
 		<-block
 		var m map[string]any
-		if err := json.Unmarshal(p, &m); err != nil {
+		d := json.NewDecoder(bytes.NewReader(p))
+		d.UseNumber()
+		if err := d.Decode(&m); err != nil {
 			t.Errorf("%s: %v", p, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, m)
-	})).With().Str("app", "x").Logger().Level(zerolog.InfoLevel))
+	}), nil)).With("app", "x"))
 	log.Debug().Msg("below the level")
-	log.Warn().Str("session", "s").Uint64("seq", 1<<60+1).AnErr("err", errors.New("no \"luck\"")).Msg("first")
+	log.Warn().Str("session", "s").Uint64("seq", 1<<60+1).Bool("waits", true).Float64("took", 1.5).
+		AnErr("err", errors.New("no \"luck\"")).Msg("first")
 	<-first
 	for range harness.LinesMax + 5 {
 		log.Info().Msg("more")
@@ -414,23 +422,24 @@ func TestLogLines(t *testing.T) {
 	if len(got) != 1+harness.LinesMax+1 {
 		t.Fatalf("%d lines", len(got))
 	}
-	if m := got[0]; m["level"] != "warn" || m["message"] != "first" || m["session"] != "s" || m["err"] != `no "luck"` ||
-		m["app"] != "x" || m["seq"] != float64(1<<60+1) {
+	if m := got[0]; m["level"] != "WARN" || m["msg"] != "first" || m["session"] != "s" || m["err"] != `no "luck"` ||
+		m["app"] != "x" || m["seq"] != json.Number("1152921504606846977") || m["waits"] != true ||
+		m["took"] != json.Number("1.5") {
 		t.Errorf("%v", m)
 	}
 	dropped := 0
 	for _, m := range got {
 		n := 0
-		if _, err := fmt.Sscanf(fmt.Sprint(m["message"]), "%d log lines dropped", &n); err == nil {
+		if _, err := fmt.Sscanf(fmt.Sprint(m["msg"]), "%d log lines dropped", &n); err == nil {
 			dropped += n
 		}
 	}
 	if dropped != 5 {
 		t.Errorf("%d lines are said to be dropped, want 5", dropped)
 	}
-	none, _ := harness.Detach(zerolog.Logger{})
+	none, _ := harness.Detach(nil)
 	if none.GetLevel() != zerolog.Disabled {
-		t.Error("a logger that is switched off is written to")
+		t.Error("lines are made although there is no logger")
 	}
 }
 

@@ -3,11 +3,10 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -74,8 +73,9 @@ type Config struct {
 	// Defaults: 100,000 and 64 MiB. Too small: calls fail with [ErrBufferFull] in a short outage. Too large: memory.
 	BufferFactsMax, BufferBytesMax int
 	// Log takes one line for each decision about the lease and about who owns a session. Default: nothing is logged.
-	// The client writes to it from a goroutine of its own, so it may block, and may call the client.
-	Log zerolog.Logger
+	// Its handler runs on a goroutine of its own, so it may block, and may call the client. Keys: service, session,
+	// entity, id, seq, epoch, reason, err, took.
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -119,7 +120,7 @@ const (
 type Lines struct{ l *lines }
 
 // Detach makes a logger that does not block.
-func Detach(to zerolog.Logger) (zerolog.Logger, Lines) {
+func Detach(to *slog.Logger) (zerolog.Logger, Lines) {
 	log, l := detach(to)
 	return log, Lines{l}
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +21,7 @@ const (
 // lines hands log lines to the logger of [Config] in order, on a goroutine that holds no lock and does nothing else. So
 // that logger may block, and may call the client, at any time.
 type lines struct {
-	to zerolog.Logger
+	to *slog.Logger // nil: nothing is logged
 
 	mu      sync.Mutex
 	waiting []line
@@ -27,20 +30,32 @@ type lines struct {
 }
 
 type line struct {
-	level zerolog.Level
+	at    time.Time
+	level slog.Level
 	text  []byte // one JSON object
 }
 
 // detach returns a logger that never blocks and writes to this one.
-func detach(to zerolog.Logger) (zerolog.Logger, *lines) {
+func detach(to *slog.Logger) (zerolog.Logger, *lines) {
 	l := &lines{to: to}
-	probe := to.WithLevel(zerolog.PanicLevel)
-	written := probe.Enabled()
-	probe.Discard().Send()
-	if !written { // the zero Logger, or one that is switched off
+	if to == nil {
 		return zerolog.Nop(), l
 	}
-	return zerolog.New(l).Level(to.GetLevel()), l
+	return zerolog.New(l), l
+}
+
+// levelOf returns the level of slog for one of zerolog. A line without a level counts as information.
+func levelOf(level zerolog.Level) slog.Level {
+	switch level {
+	case zerolog.TraceLevel, zerolog.DebugLevel:
+		return slog.LevelDebug
+	case zerolog.WarnLevel:
+		return slog.LevelWarn
+	case zerolog.ErrorLevel, zerolog.FatalLevel, zerolog.PanicLevel:
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
 }
 
 // Write implements [io.Writer].
@@ -54,7 +69,7 @@ func (l *lines) WriteLevel(level zerolog.Level, p []byte) (int, error) {
 		l.dropped++
 		return len(p), nil
 	}
-	l.waiting = append(l.waiting, line{level, bytes.Clone(p)})
+	l.waiting = append(l.waiting, line{time.Now(), levelOf(level), bytes.Clone(p)})
 	if l.done == nil {
 		l.done = make(chan struct{})
 		go l.run()
@@ -77,16 +92,20 @@ func (l *lines) run() {
 		l.mu.Unlock()
 		l.forward(next)
 		if dropped > 0 {
-			l.to.Warn().Str("entity", "log").Msgf("%d log lines dropped: the logger was too slow", dropped)
+			l.to.Warn(fmt.Sprintf("%d log lines dropped: the logger was too slow", dropped), "entity", "log")
 		}
 	}
 }
 
 // forward writes one line with its fields, in their order.
 func (l *lines) forward(next line) {
-	e := l.to.WithLevel(next.level)
+	ctx := context.Background()
+	if !l.to.Enabled(ctx, next.level) {
+		return
+	}
 	d := json.NewDecoder(bytes.NewReader(next.text))
 	message := ""
+	var fields []slog.Attr
 	for token, err := d.Token(); err == nil; token, err = d.Token() {
 		key, isKey := token.(string)
 		if !isKey {
@@ -99,14 +118,38 @@ func (l *lines) forward(next line) {
 		switch key {
 		case zerolog.LevelFieldName:
 		case zerolog.MessageFieldName:
-			if err := json.Unmarshal(value, &message); err != nil {
-				message = string(value)
-			}
+			message = valueOf(value).String()
 		default:
-			e.RawJSON(key, value)
+			fields = append(fields, slog.Attr{Key: key, Value: valueOf(value)})
 		}
 	}
-	e.Msg(message)
+	r := slog.NewRecord(next.at, next.level, message, 0)
+	r.AddAttrs(fields...)
+	if err := l.to.Handler().Handle(ctx, r); err != nil {
+		return // as in slog: a handler that fails has nowhere to report it
+	}
+}
+
+// valueOf returns the value of a field: a text, a number, a bool, or else its JSON.
+func valueOf(body json.RawMessage) slog.Value {
+	var text string
+	if json.Unmarshal(body, &text) == nil {
+		return slog.StringValue(text)
+	}
+	number := string(body)
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return slog.Int64Value(n)
+	}
+	if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+		return slog.Uint64Value(n)
+	}
+	if n, err := strconv.ParseFloat(number, 64); err == nil {
+		return slog.Float64Value(n)
+	}
+	if is, err := strconv.ParseBool(number); err == nil {
+		return slog.BoolValue(is)
+	}
+	return slog.AnyValue(body)
 }
 
 // flush waits until the logger has what was written so far, or for a while if it blocks.

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
-
-	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -85,7 +84,7 @@ func TestFencedWhileItAsks(t *testing.T) {
 
 // playAsker is a process that asks in many sessions at once. It reports when all questions are open, and when all Asks
 // have returned.
-func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
+func playAsker(ctx context.Context, s settings, log *slog.Logger) error {
 	j, err := openJournal(s.Journal, s.Name)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -107,13 +108,18 @@ func play(ctx context.Context, role string) error {
 	case roleLedger, roleReconciler, roleRetry, roleCompaction:
 		return playService(ctx, role, s, log)
 	case roleHarness:
-		return playHarness(ctx, s, log, rest)
+		return playHarness(ctx, s, slogTo(s.Name), rest)
 	case roleAsker:
-		return playAsker(ctx, s, log)
+		return playAsker(ctx, s, slogTo(s.Name))
 	case rolePerson:
 		return playPerson(ctx, s, log, rest)
 	}
 	return fmt.Errorf("crash: no such role: %q", role)
+}
+
+// slogTo returns the logger of a harness, which writes the same fields as the services do.
+func slogTo(name string) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("entity", name, "pid", os.Getpid())
 }
 
 func playBroker(ctx context.Context, s settings, log zerolog.Logger) error {

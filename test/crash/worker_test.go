@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -55,7 +54,7 @@ type agent struct {
 	depth int
 }
 
-func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-chan struct{}) error {
+func playHarness(ctx context.Context, s settings, log *slog.Logger, rest <-chan struct{}) error {
 	j, err := openJournal(s.Journal, s.Name)
 	if err != nil {
 		return err
