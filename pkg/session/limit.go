@@ -32,7 +32,7 @@ const (
 	// taken.
 	WorkBytesMax = 512 << 10
 
-	openBytesMax  = 580 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openBytesMax  = 525 << 10 // bytes of JSON that calls, prompts, queue and holds take together
 	openFew       = 100       // entries that never reach openBytesMax, whatever turns carry
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them

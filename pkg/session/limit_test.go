@@ -134,6 +134,62 @@ func TestLimitPrompts(t *testing.T) {
 	}
 }
 
+// TestLimitTextsOfDecisions: of long texts of rejections the oldest go, and no decision does. The views and the turn
+// that brings the decision read the text in the log.
+func TestLimitTextsOfDecisions(t *testing.T) {
+	f := newFeeder(t)
+	const rejected = 40
+	text := func(i int) string { return fmt.Sprintf("%02d %s", i, strings.Repeat("x", session.TextBytesMax-3)) }
+	for i := range rejected {
+		id := fmt.Sprintf("p%02d", i)
+		f.append(events.WriterHarness, events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback})
+		f.append(events.WriterLedger, events.PromptRejected{Prompt: id, Text: text(i), By: "ada", Owed: true})
+	}
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
+	first, last := f.s.Prompts["p00"], f.s.Prompts["p39"]
+	if n := len(f.s.Prompts); n != rejected || first.Reason != "" || last.Reason != text(39) {
+		t.Fatalf("%d prompts are kept, want %d; the first has the text %q", n, rejected, first.Reason)
+	}
+	w, err := f.s.Work(f.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := w.Prompts["p00"]; p == nil || p.Text != text(0) || p.Reason != text(0) {
+		t.Errorf("the owner's view of the first: %+v", p)
+	}
+	b, err := f.s.Blocker("p00", f.src)
+	if err != nil || b.Status != session.Rejected || b.Reason != text(0) {
+		t.Errorf("people's view of the first: %+v, %v", b, err)
+	}
+	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	if ids := f.s.Carry(); len(ids) != rejected || ids[0] != "p00" {
+		t.Errorf("the next turn names %v", ids)
+	}
+}
+
+// TestLimitReasons: ids of messages that superseded questions take less than the bound of all reasons.
+func TestLimitReasons(t *testing.T) {
+	f := newFeeder(t)
+	for i := range session.UndeliveredMax {
+		f.append(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Blocking: new(true),
+			PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, OnOwnerLoss: events.LossKeep})
+		f.append(events.WriterCompaction,
+			events.MessageAccepted{Message: worst("m", i), Content: json.RawMessage(`1`)})
+	}
+	size := 0
+	for _, p := range f.s.Prompts {
+		body, err := json.Marshal(p.Reason)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(body) - len(`""`)
+	}
+	if size > 32<<10 || len(f.s.Prompts) != session.UndeliveredMax {
+		t.Errorf("%d prompts with %d bytes of reasons", len(f.s.Prompts), size)
+	}
+}
+
 func TestLimitQueue(t *testing.T) {
 	f := newFeeder(t)
 	accept := func(i int) events.Fact {
@@ -245,7 +301,7 @@ func TestLimitDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.chunk = 5
-			f.fill(c.id, c.text)
+			f.fill(c.id, c.text, c.all)
 			doc, err := f.s.Encode()
 			if err != nil {
 				t.Fatal(err)
@@ -275,7 +331,7 @@ func TestLimitCarried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.chunk = 5
-			f.fill(id, strings.Repeat("x", 5000))
+			f.fill(id, strings.Repeat("x", 5000), false)
 			for _, p := range f.s.PendingPrompts() {
 				f.append(events.WriterLedger, events.PromptAnswered{Prompt: p, By: "ada"})
 			}
@@ -395,7 +451,7 @@ func TestLimitInOneCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = 445_000 // each call has room for a hold, which none of them uses
+	const want = 415_000 // each call has room for a hold, which none of them uses
 	t.Logf("%d bytes: %d calls, %d queued, %d held", len(doc), len(f.s.Tools), len(f.s.Queue), len(f.s.WaitsFor))
 	if len(doc) > want || len(f.s.WaitsFor) != 800 || len(f.s.Queue) != session.QueuedMax {
 		t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)
@@ -434,14 +490,18 @@ func (f *feeder) fillOnce(id func(string, int) string, text string) {
 		Message: id("m", 2), Prompt: id("p", 1)})
 }
 
-// fill takes a session to all its limits, with these ids and texts.
-func (f *feeder) fill(id func(string, int) string, text string) {
+// fill takes a session to all its limits, with these ids and texts. Either the harness has the decisions of before, or
+// they wait for it.
+func (f *feeder) fill(id func(string, int) string, text string, delivered bool) {
 	h := events.WriterHarness
 	f.fillOnce(id, text)
 	f.fillQueue(id)
 	for _, e := range f.asks(id, "q", id("t", 2), text) {
 		f.append(h, e)
 		f.append(events.WriterLedger, events.PromptRejected{Prompt: e.Subject(), Text: text, By: "ada"})
+		if delivered {
+			f.append(h, events.PromptDelivered{Prompt: e.Subject()})
+		}
 	}
 	f.append(h, f.asks(id, "p", id("t", 2), text)...)
 	f.fillCalls(id, id("t", 2), text)

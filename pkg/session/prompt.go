@@ -150,25 +150,40 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	return ""
 }
 
-// forgetUndelivered lets go of the decisions that have waited longest for a harness that takes none.
+// forgetUndelivered bounds the decisions that wait for a harness. Beyond their number the oldest goes. Beyond the bytes
+// of their reasons the oldest texts of rejections go, and the decisions stay: the text is in the log where the prompt
+// was settled. Other reasons are ids and words, which together take less.
 func (s *State) forgetUndelivered() {
 	for len(s.Prompts) > undeliveredBytesMax/TextBytesMax {
-		n, bytes, oldest := 0, 0, ""
+		n, bytes, oldest, text := 0, 0, "", ""
 		for _, id := range sortedKeys(s.Prompts) {
 			p := s.Prompts[id]
 			if p.Status == Awaiting {
 				continue
 			}
 			n, bytes = n+1, bytes+jsonBytes(p.Reason)
-			if oldest == "" || p.SettledSeq < s.Prompts[oldest].SettledSeq {
-				oldest = id
+			oldest = s.settledFirst(oldest, id)
+			if p.Status == Rejected && p.Reason != "" {
+				text = s.settledFirst(text, id)
 			}
 		}
-		if n <= UndeliveredMax && bytes <= undeliveredBytesMax {
+		switch {
+		case n > UndeliveredMax:
+			delete(s.Prompts, oldest)
+		case bytes > undeliveredBytesMax && text != "":
+			s.Prompts[text].Reason = ""
+		default:
 			return
 		}
-		delete(s.Prompts, oldest)
 	}
+}
+
+// settledFirst returns the prompt of two that was settled first; a may be "".
+func (s *State) settledFirst(a, b string) string {
+	if a != "" && s.Prompts[a].SettledSeq <= s.Prompts[b].SettledSeq {
+		return a
+	}
+	return b
 }
 
 // withdraw is settle by containment; a settled prompt stays as it is.

@@ -79,6 +79,10 @@ type settlement struct {
 	by      string
 }
 
+// reason returns the reason of a decision that a document has, or else the text of a rejection: see
+// [State.forgetUndelivered].
+func (s settlement) reason(kept string) string { return orElse(kept, cut(s.text, TextBytesMax)) }
+
 // settled finds what a person said when a prompt came to this status; nothing when it was no person.
 func settled(src Source, seq uint64, prompt string, to Status) (settlement, error) {
 	var none settlement
@@ -145,7 +149,7 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 		b.Tool = &tool
 	}
 	said, err := settled(src, b.Seq, prompt, b.Status)
-	b.Answers, b.By = said.answers, said.by
+	b.Answers, b.By, b.Reason = said.answers, said.by, said.reason(b.Reason)
 	return b, err
 }
 
@@ -394,7 +398,8 @@ func (s *State) workPrompts(w *Work, src Source, bytesMax int) (size int, err er
 		if err != nil {
 			return 0, err
 		}
-		entry := &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by, Reason: p.Reason}
+		entry := &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by,
+			Reason: said.reason(p.Reason)}
 		if size += len(encode(entry)); size > bytesMax && len(w.Prompts) > 0 {
 			return size, nil
 		}

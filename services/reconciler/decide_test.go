@@ -112,3 +112,51 @@ func TestExpiryAtTheBound(t *testing.T) {
 		t.Errorf("a person has sent a message since:\n%s", said)
 	}
 }
+
+// TestSettleReadsTheText: a text of a rejection that the document no longer has is read in the log, and is the result
+// of the call.
+func TestSettleReadsTheText(t *testing.T) {
+	ref := events.Ref{Harness: "h", Session: "s"}
+	s := session.New(ref)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	text := strings.Repeat("x", session.TextBytesMax)
+	var log []*events.Commit
+	add := func(by events.Writer, facts ...events.Fact) {
+		c := &events.Commit{Ref: ref, Writer: by, Seq: s.Seq + 1, Guard: s.Seq, Guarded: true, At: at}
+		for i, f := range facts {
+			c.Events = append(c.Events, events.New(strconv.Itoa(i), events.HarnessSource(ref.Harness, "17"), ref,
+				max(s.Epoch, 1), at, f))
+		}
+		s.Fold(c)
+		log = append(log, c)
+	}
+	add(events.WriterHarness, events.SessionOpened{Incarnation: "17"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	const calls = 20
+	for i := range calls {
+		n := strconv.Itoa(i)
+		add(events.WriterHarness, events.ToolStarted{Call: "c" + n, Turn: "t1", Name: "ask"},
+			events.PromptRequested{Prompt: "p" + n, Turn: "t1", Call: "c" + n, PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverToolResult})
+		add(events.WriterLedger,
+			events.PromptRejected{Prompt: "p" + n, Text: n + text[len(n):], By: "ada", Owed: true})
+	}
+	if s.Prompts["p0"].Reason != "" {
+		t.Fatal("the document has the text of the first")
+	}
+	d, err := Decide(s, Input{Now: at, Owner: Owner{Liveness: Dead}}, func(seq uint64) (*events.Commit, error) {
+		return log[seq-1], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := map[string]string{}
+	for _, f := range d.Facts {
+		if f, ok := f.(events.ToolFailed); ok {
+			ended[f.Call] = f.Error.Text
+		}
+	}
+	if len(ended) != calls || ended["c0"] != "0"+text[1:] {
+		t.Errorf("%d calls end, the first with %q", len(ended), ended["c0"])
+	}
+}

@@ -59,15 +59,16 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 	}
 	var asked []events.Question
 	var answers []events.Answer
-	if p.Status == session.Answered {
+	text := p.Reason
+	if p.Status == session.Answered || p.Status == session.Rejected && text == "" { // the log has the text
 		b, err := d.Blocker(id, d.src)
 		if err != nil {
 			return err
 		}
-		asked, answers = b.Questions, b.Answers
+		asked, answers, text = b.Questions, b.Answers, b.Reason
 	}
 	message := ""
-	for _, f := range d.Settlement(id, p.Status, asked, answers, p.Reason) {
+	for _, f := range d.Settlement(id, p.Status, asked, answers, text) {
 		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
 			continue // the continuation is decided after all facts
 		}
