@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,12 +17,15 @@ import (
 // lazyMS is how long a fact that no caller waits for may wait for others, in milliseconds.
 const lazyMS = 5
 
+// keptEveryMS is how long facts that no caller waits for stay aside after the broker has refused them, in milliseconds.
+const keptEveryMS = 1_000
+
 // write is one caller's facts, which are stored together or not at all.
 type write struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the write is sent
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
-	// forced takes room even from a full buffer: no caller learns of a refusal.
+	// forced takes room even from a full buffer, and is tried again after a failure: no caller learns of a refusal.
 	forced bool
 	fresh  bool // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
@@ -194,6 +198,7 @@ func (s *Session) queueUp(lazily bool, o *write) error {
 			s.queue = append(s.queue, held)
 		}
 	}
+	s.queueKept()
 	s.queue = append(s.queue, o)
 	if lazily {
 		time.AfterFunc(lazyMS*time.Millisecond, s.schedule)
@@ -324,18 +329,53 @@ func (s *Session) failQueue(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.queue {
-		s.finish(o, fmt.Errorf("harness: %s: %w", s.ref, err))
+		s.fail(o, fmt.Errorf("harness: %s: %w", s.ref, err))
 	}
 	s.queue, s.unacked = nil, nil
 }
 
-// settleUnacked takes what was under way out of the queue. The session is locked.
+// settleUnacked takes what was under way out of the queue. Nothing is under way any more if the commit was found in the
+// log, or the session was taken, before the broker refused it. The session is locked.
 func (s *Session) settleUnacked(err error) {
+	if s.unacked == nil {
+		return
+	}
 	for _, o := range s.unacked.writes {
 		s.queue = without(s.queue, o)
-		s.finish(o, err)
+		if err != nil {
+			s.fail(o, err)
+		} else {
+			s.finish(o, nil)
+		}
 	}
 	s.unacked = nil
+}
+
+// fail ends a write with an error. A write that no caller waits for is kept aside, and is queued again with the next
+// write, or after a while. The session is locked.
+func (s *Session) fail(o *write, err error) {
+	if !o.forced {
+		s.finish(o, err)
+		return
+	}
+	s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("tried again: " + string(o.facts[0].Kind))
+	if len(s.kept) == 0 {
+		time.AfterFunc(keptEveryMS*time.Millisecond, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.queueKept()
+			s.scheduleLocked()
+		})
+	}
+	o.fresh = false
+	s.kept = append(s.kept, o)
+}
+
+// queueKept queues the writes that were kept aside, before those that came after them. The session is locked.
+func (s *Session) queueKept() {
+	if len(s.kept) > 0 {
+		s.queue, s.kept = slices.Concat(s.kept, s.queue), nil
+	}
 }
 
 // pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write

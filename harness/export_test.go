@@ -20,6 +20,13 @@ func Waiting(s *Session) int {
 	return len(s.queue)
 }
 
+// Kept is how many facts the broker has refused that no caller waits for.
+func Kept(s *Session) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kept)
+}
+
 // HandedOver is how many of these are under way.
 func HandedOver(s *Session) int {
 	s.mu.Lock()

@@ -652,6 +652,59 @@ func TestAskWithoutItsReceipt(t *testing.T) {
 	}
 }
 
+// TestRefusedAfterTheFence: the session is taken while a commit is under way, and then the broker refuses that commit
+// for another reason. The caller has its error by then.
+func TestRefusedAfterTheFence(t *testing.T) {
+	x := newInside(t)
+	o, err := x.s.newWrite([]events.Fact{events.MessageAccepted{Message: "m1", Synthetic: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.s.writing <- struct{}{}
+	if err := x.s.queueUp(false, o); err != nil {
+		t.Fatal(err)
+	}
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{first: "e1", writes: []*write{o}}
+	x.s.mu.Unlock()
+	x.s.drop(ErrFenced)
+	x.s.mu.Lock()
+	x.s.settleUnacked(ErrFull)
+	x.s.mu.Unlock()
+	<-x.s.writing
+	if <-o.done; !errors.Is(o.err, ErrFenced) {
+		t.Error(o.err)
+	}
+}
+
+// TestKeptFacts: the session cannot be read, and the queue fails. A fact without a caller, such as an adoption after a
+// lost lease, is stored with the next one, or given up with the session.
+func TestKeptFacts(t *testing.T) {
+	x := newInside(t)
+	fail := func(id string) {
+		x.s.writing <- struct{}{}
+		if err := x.s.queueFirst([][]events.Fact{{events.MessageAccepted{Message: id, Synthetic: true}}}); err != nil {
+			t.Fatal(err)
+		}
+		x.s.failQueue(errNothing)
+	}
+	fail("m1")
+	<-x.s.writing
+	if err := x.s.Append(x.ctx, events.MessageAccepted{Message: "m2", Synthetic: true}); err != nil {
+		t.Fatal(err)
+	}
+	q := x.s.State().Queue
+	if len(q) != 2 || q[0].ID != "m1" || q[1].ID != "m2" {
+		t.Errorf("%+v", q)
+	}
+	fail("m3")
+	x.s.drop(ErrFenced)
+	<-x.s.writing
+	if b := &x.h.buffer; b.facts != 0 || b.bytes != 0 {
+		t.Errorf("%d facts, %d bytes wait of a session that was taken", b.facts, b.bytes)
+	}
+}
+
 // TestALifeThatHasEnded: a session under a lease that was lost is not owned, also before that was noticed; one
 // that this process gives up is given up.
 func TestALifeThatHasEnded(t *testing.T) {

@@ -378,7 +378,7 @@ func (s *Session) queueFirst(commits [][]events.Fact) error {
 		if err != nil {
 			return err
 		}
-		o.relay = true
+		o.relay, o.forced = true, true
 		ops = append(ops, o)
 	}
 	s.mu.Lock()

@@ -2,10 +2,12 @@ package harness_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -95,4 +97,49 @@ func TestAskWaitsForItsReceipt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusedReceipts: the log is full when an Ask returns an answer, and when another Ask gives up. The broker refuses
+// the receipt of the one and prompt.unattended of the other, for which no caller waits. Both are stored once the log
+// has room again.
+func TestRefusedReceipts(t *testing.T) {
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	h := w.connect(pool)
+	asks := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
+	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
+	short, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	answered := ask(ctx, asks, harness.Prompt{ID: "answered", Questions: question(), OnOwnerLoss: events.LossKeep})
+	unread := ask(short, asks, harness.Prompt{ID: "unattended", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("session", "answered")
+	w.awaiting("session", "unattended")
+	answer := w.answerSilently("session", "answered")
+	for _, content := range []string{`"` + strings.Repeat("x", 4<<10) + `"`, ``} {
+		var err error
+		for err == nil {
+			if content == "" { // less than what the Asks append
+				err = filler.Relay(ctx, events.PromptUnattended{Prompt: "x"})
+			} else {
+				err = filler.Append(ctx, events.MessageAccepted{Message: b.NewID(), Content: []byte(content)})
+			}
+		}
+		wantErr(t, err, harness.ErrFull)
+	}
+	b.Hints.Nudge(ref("session"), answer)
+	check(t, got(t, answered).err)
+	giveUp()
+	wantErr(t, got(t, unread).err, context.Canceled)
+	natstest.Until(t, "both facts to be refused", func() bool {
+		return harness.Kept(asks) == 2
+	})
+	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
+		t.Fatal("the limit of the log was not raised")
+	}
+	w.until("session", "the receipt, and that no Ask waits", func(st *session.State) bool {
+		return st.Prompts["answered"] == nil && st.Prompts["unattended"].Unattended
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type Session struct {
 	queue   []*write // in the order of the calls; what is under way stays in front until it is stored
 	unacked *unacked // the commit under way, or whose outcome is in doubt
 	running bool     // a goroutine sends the queue
+	kept    []*write // refused by the broker, without a caller who waits: they are queued again
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	compact *compacting        // the compaction that Work has done
@@ -398,10 +400,10 @@ func (s *Session) part(why error) {
 	err := fmt.Errorf("harness: %s: %w", s.ref, why)
 	s.cancel(err)
 	s.turn, s.compact = nil, nil
-	for _, o := range s.queue {
+	for _, o := range slices.Concat(s.kept, s.queue) {
 		s.finish(o, err)
 	}
-	s.queue, s.unacked = nil, nil
+	s.queue, s.kept, s.unacked = nil, nil, nil
 	s.knowReceiptsLocked(false)
 	for id, w := range s.waiters {
 		delete(s.waiters, id)
