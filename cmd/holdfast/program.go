@@ -266,7 +266,7 @@ func (a *app) advice(err error) string {
 		return "the broker's address is --listen; is another `holdfast up` running?"
 	case errors.Is(err, health.ErrPortInUse):
 		return "the address of health and metrics is --http; is another `holdfast up` running?"
-	case errors.Is(err, embed.ErrDirInUse), errors.Is(err, embed.ErrNotOurs):
+	case errors.Is(err, embed.ErrDirInUse), errors.Is(err, embed.ErrNotOurs), errors.Is(err, embed.ErrForeignFile):
 		return "the data directory is --data"
 	}
 	return ""

@@ -42,6 +42,7 @@ func TestExitCodes(t *testing.T) {
 		{bus.ErrTooOld, exitFailed},
 		{bus.ErrNewerLayout, exitFailed},
 		{embed.ErrDirInUse, exitFailed},
+		{embed.ErrForeignFile, exitFailed},
 		{embed.ErrPortInUse, exitFailed},
 		{health.ErrPortInUse, exitFailed},
 		{errUnwell, exitFailed},

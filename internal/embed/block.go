@@ -29,6 +29,7 @@ const (
 	recordSum       = 8
 	recordMin       = recordHead + recordSum
 	recordMax       = 32 << 20 // bytes; nats-server writes no longer record
+	fileMax         = 64 << 20 // bytes; nats-server ends a block at 8 MiB, or after one record
 	headerFlag      = 1 << 31
 	headerLength    = 4
 	erasedFlag      = 1 << 63
@@ -84,7 +85,7 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	all, gone := map[uint64]Record{}, map[uint64]bool{}
 	for _, p := range paths {
 		body, err := readRegular(p)
-		if errors.Is(err, errNotRegular) {
+		if errors.Is(err, errForeign) {
 			damages = append(damages, Damage{Path: p, Reason: err.Error()})
 			continue
 		}
@@ -114,11 +115,17 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	return damages, nil
 }
 
-// errNotRegular means that a path names no regular file: a read of a FIFO blocks, a read of a device may never end.
-var errNotRegular = errors.New("not a regular file")
+// Files that nats-server did not write are foreign.
+var (
+	errForeign = errors.New("not a file of the broker")
+	// a read of a FIFO blocks, a read of a device may never end
+	errNotRegular = fmt.Errorf("%w: not a regular file", errForeign)
+	// a sparse file can have any size
+	errFileTooLarge = fmt.Errorf("%w: larger than %d MiB", errForeign, fileMax>>20)
+)
 
-// readRegular reads a regular file up to the size that it has at the start. Other files fail with [errNotRegular], also
-// those that a symbolic link leads to.
+// readRegular reads a regular file up to the size that it has at the start. It fails with [errForeign] on larger files
+// than nats-server writes, on other files, and on symbolic links.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -126,6 +133,9 @@ func readRegular(path string) ([]byte, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
+	}
+	if info.Size() > fileMax {
+		return nil, errFileTooLarge
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -252,7 +262,8 @@ func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
 // mend makes the files of streams readable before the broker starts. The broker would cut a block at the first
 // unreadable record and assign the later sequences again, and a damage that it has not found yet would block readers.
 // mend keeps a copy of a damaged block and writes the block again without the unreadable parts. It moves the unreadable
-// state of a consumer away: the broker would neither use nor replace it.
+// state of a consumer away: the broker would neither use nor replace it. It fails with [ErrForeignFile] on a file that
+// the broker did not write.
 func mend(dir string, streams []string) ([]Damage, error) {
 	var damages []Damage
 	for _, stream := range streams {
@@ -276,6 +287,15 @@ func mend(dir string, streams []string) ([]Damage, error) {
 	return damages, nil
 }
 
+// notRead returns the error of a file that cannot be read. The broker would read a foreign file, too, so it does not
+// start.
+func notRead(path string, err error) error {
+	if errors.Is(err, errForeign) {
+		return fmt.Errorf("%w: %s: %w: move it out of the data directory", ErrForeignFile, path, err)
+	}
+	return fmt.Errorf("embed: read %s: %w", path, err)
+}
+
 func mendBlocks(kept, stream, home string) ([]Damage, error) {
 	paths, err := filepath.Glob(filepath.Join(home, "msgs", blockPattern))
 	if err != nil {
@@ -284,9 +304,9 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 	slices.SortFunc(paths, func(a, b string) int { return int(blockIndex(a)) - int(blockIndex(b)) })
 	var damages []Damage
 	for i, p := range paths {
-		body, err := os.ReadFile(p)
+		body, err := readRegular(p)
 		if err != nil {
-			return damages, fmt.Errorf("embed: read block: %w", err)
+			return damages, notRead(p, err)
 		}
 		good := make([]byte, 0, len(body))
 		found := readBlock(p, stream, body, func(_ Record, _ bool, raw []byte) { good = append(good, raw...) })
@@ -322,9 +342,9 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 	}
 	var damages []Damage
 	for _, p := range paths {
-		body, err := os.ReadFile(p)
+		body, err := readRegular(p)
 		if err != nil {
-			return damages, fmt.Errorf("embed: read consumer: %w", err)
+			return damages, notRead(p, err)
 		}
 		if consumerReadable(body) {
 			if floor := toItsFloor(body); floor != nil {

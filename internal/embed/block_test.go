@@ -287,12 +287,60 @@ func TestBlocksThatAreNoRegularFiles(t *testing.T) {
 	}
 	var reported []string
 	for _, d := range damages {
-		if d.String() != d.Path+": not a regular file" {
+		if d.String() != d.Path+": not a file of the broker: not a regular file" {
 			t.Errorf("reported as %q", d)
 		}
 		reported = append(reported, filepath.Base(d.Path))
 	}
 	if !slices.Equal(reported, []string{"0.blk", "2.blk", "3.blk", "4.blk"}) {
 		t.Errorf("reported %v", reported)
+	}
+}
+
+// TestForeignFilesEndTheStart: a server does not start with a FIFO, a device, a directory or a file that is too large
+// among the files that it mends. The error names the file, and what to do. Nothing is changed.
+func TestForeignFilesEndTheStart(t *testing.T) {
+	huge := func(path string) error {
+		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, fileMax+1))
+	}
+	for _, c := range []struct {
+		put  func(path string) error
+		want string
+	}{
+		{func(path string) error { return syscall.Mkfifo(path, 0o600) }, "not a regular file"},
+		{func(path string) error { return os.Symlink("/dev/zero", path) }, "not a regular file"},
+		{func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
+		{huge, "larger than 64 MiB"},
+	} {
+		for _, file := range []string{"0.blk", filepath.Join("..", "obs", "odd", "o.dat")} {
+			dir := stored(t, 3)
+			path := filepath.Join(filepath.Dir(block(dir)), file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), c.put(path)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := start(t, Config{Dir: dir, Mend: []string{"DATA"}})
+			if !errors.Is(err, ErrForeignFile) || !strings.Contains(err.Error(), path+": ") ||
+				!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move it") {
+				t.Errorf("%s: Start = %v", path, err)
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if found, damages := read(t, dir); !slices.Equal(found, []string{"1", "3"}) || len(damages) != 0 {
+				t.Errorf("%s: read %v, %v", path, found, damages)
+			}
+		}
+	}
+}
+
+// TestAForeignMarker: a data directory whose marker is no regular file is refused as another program's.
+func TestAForeignMarker(t *testing.T) {
+	dir := stored(t, 1)
+	path := filepath.Join(dir, markerFile)
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(t, Config{Dir: dir}); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("Start = %v, want ErrNotOurs", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,7 @@ const (
 	layoutVersion = 1
 	dirMode       = 0o700
 	fileMode      = 0o600
+	holderMax     = 32 // bytes that are read of a lock file: a process id
 )
 
 // marker is the content of the marker file.
@@ -93,8 +95,8 @@ func checkDir(dir string) error {
 	case err != nil:
 		return fmt.Errorf("embed: data directory %s: %w", dir, err)
 	}
-	body, err := os.ReadFile(filepath.Join(dir, markerFile))
-	if err == nil {
+	body, err := readRegular(filepath.Join(dir, markerFile))
+	if err == nil || errors.Is(err, errForeign) {
 		return checkMarker(dir, body)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
@@ -177,7 +179,7 @@ func takeLock(dir string) (*lock, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		holder, readErr := os.ReadFile(f.Name())
+		holder, readErr := io.ReadAll(io.LimitReader(f, holderMax))
 		closeErr := f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), closeErr)

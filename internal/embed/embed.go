@@ -72,8 +72,8 @@ type Server struct {
 }
 
 // Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs],
-// [ErrNewerData], [ErrPortInUse], or with the error of nats-server. ctx limits only the start; end a running server
-// with [Server.Shutdown].
+// [ErrNewerData], [ErrForeignFile], [ErrPortInUse], or with the error of nats-server. ctx limits only the
+// start; end a running server with [Server.Shutdown].
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	opts, err := options(cfg)
 	if err != nil {

@@ -13,6 +13,9 @@ var (
 	ErrNotOurs = errors.New("embed: not a Holdfast data directory")
 	// ErrNewerData reports that a later version made the directory. Upgrade this program.
 	ErrNewerData = errors.New("embed: data of a newer version")
+	// ErrForeignFile reports a file among the broker's that is not regular, or larger than the broker writes. Move it
+	// away.
+	ErrForeignFile = errors.New("embed: foreign file in the data directory")
 	// ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
 	ErrPortInUse = errors.New("embed: port in use")
 )
