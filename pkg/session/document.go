@@ -121,6 +121,7 @@ func turnFields(c *codec.Codec, t *Turn) {
 	codec.Time(c, `,"since":`, &t.Since)
 	codec.Number(c, `,"attempt":`, &t.Attempt)
 	codec.Number(c, `,"epoch":`, &t.Epoch)
+	codec.SomeNumber(c, `,"decided_seq":`, &t.DecidedSeq)
 	codec.Opaque(c, `,"options":`, &t.Options)
 	c.Mark(`}`)
 }

@@ -16,7 +16,7 @@ const Version = 1
 // keep what an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
 // Rules 3: each of them says which owner has it, and the document says where a person stopped the session. Rules 4: a
 // person's stop that is not confirmed moves to the next turn that the harness begins by itself. Rules 5: a turn keeps
-// each decision that has no receipt.
+// each decision that has no receipt, and the place of the last one that ended a call of it while it had no owner.
 const FoldRules = 5
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
@@ -123,11 +123,13 @@ type Turn struct {
 	Message    string       `json:"message,omitempty"`
 	MessageSeq uint64       `json:"message_seq,omitempty"` // of the commit with the message's content, 0: unknown
 	// decisions it was given, and those made while it was open
-	Prompts    []Carried       `json:"prompts,omitempty"`
-	Compaction string          `json:"compaction,omitempty"` // the one requested in mid-stream of this turn
-	Since      time.Time       `json:"since"`
-	Attempt    int             `json:"attempt"`
-	Epoch      uint64          `json:"epoch"` // opened or adopted under
+	Prompts    []Carried `json:"prompts,omitempty"`
+	Compaction string    `json:"compaction,omitempty"` // the one requested in mid-stream of this turn
+	Since      time.Time `json:"since"`
+	Attempt    int       `json:"attempt"`
+	Epoch      uint64    `json:"epoch"` // opened or adopted under
+	// of the last decision that ended a call of it while it had no owner; 0 once a process has adopted it
+	DecidedSeq uint64          `json:"decided_seq,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"`
 }
 

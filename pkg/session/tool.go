@@ -104,6 +104,9 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 				p.Delivery = events.DeliverToolResult // it is in the log as a result, and does not become a message
 				continue
 			}
+			if p.Status.byPerson() && f.c.Writer != events.WriterHarness {
+				f.Turn.DecidedSeq = p.SettledSeq
+			}
 			f.deliver(id, f.c.At)
 			if f.c.Writer == events.WriterHarness {
 				f.notCarried(id) // the harness has ended the call with it

@@ -233,7 +233,7 @@ func (f *fold) adoptTurn() {
 	if t.Epoch == f.Epoch {
 		return
 	}
-	t.Epoch = f.Epoch
+	t.Epoch, t.DecidedSeq = f.Epoch, 0
 	for _, p := range f.Prompts {
 		c := f.Tools[p.Call]
 		kept := p.OnOwnerLoss == events.LossKeep && c == nil

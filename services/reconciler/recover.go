@@ -31,6 +31,7 @@ func (d *draft) recover() error {
 		d.add(events.CompactionFailed{Compaction: c.ID,
 			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
+	d.continueDecided()
 	d.endTurn()
 	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
 	if f, ok := d.Owed(); ok {
@@ -94,6 +95,21 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 	}
 	d.goOn = append(d.goOn, next)
 	return nil
+}
+
+// continueDecided continues the open turn that was left behind after a decision that ended one of its calls: something
+// else, such as a child, delayed the turn when the person decided. A resume of the turn takes its place.
+func (d *draft) continueDecided() {
+	t := d.Turn
+	if !d.leftTurn() || slices.ContainsFunc(d.goOn, func(f events.TurnRequested) bool { return f.OfTurn == t.ID }) {
+		return
+	}
+	for _, c := range t.Prompts {
+		if c.Seq == t.DecidedSeq {
+			d.goOn = append(d.goOn, d.Continue(c.Prompt, t.ID, ""))
+			return
+		}
+	}
 }
 
 // awaited reports whether a settled prompt without a call is what the open turn waited for, or the conversation outside
