@@ -85,10 +85,10 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 		evs[i] = events.New(s.h.bus.NewID(), "/harness", s.ref, 1, now, f)
 	}
 	body, err := events.EncodeBatch(evs)
-	if err != nil {
-		return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
+	if err == nil {
+		evs, err = events.DecodeBatch(s.ref, body)
 	}
-	if evs, err = events.DecodeBatch(s.ref, body); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
 	}
 	for i := range evs {

@@ -742,6 +742,82 @@ func TestALifeThatHasEnded(t *testing.T) {
 	x.h.mu.Unlock()
 }
 
+// TestReadAfterALostLease: the session is to be read before waiting facts are decided again, and its lease is lost. It
+// waits for the next incarnation, and so do the facts.
+func TestReadAfterALostLease(t *testing.T) {
+	x := newInside(t)
+	o, err := x.s.newWrite([]events.Fact{events.MessageAccepted{Message: "m1", Synthetic: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.s.writing <- struct{}{}
+	if err := x.s.queueUp(false, o); err != nil {
+		t.Fatal(err)
+	}
+	lost := x.dead(ErrLeaseLost)
+	x.s.mu.Lock()
+	x.s.term = lost
+	x.s.mu.Unlock()
+	if x.s.readOrFail(lost) || !Suspended(x.s) || Waiting(x.s) != 1 {
+		t.Errorf("suspended: %t, %d facts wait", Suspended(x.s), Waiting(x.s))
+	}
+	<-x.s.writing
+	x.s.drop(ErrFenced)
+}
+
+// TestVerifyingAnOverdueLease: an Ask whose context ends does not wait until an overdue lease is lost.
+func TestVerifyingAnOverdueLease(t *testing.T) {
+	x := newInside(t)
+	_, overdue, err := Unkept(x.ctx, x.h, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "the lease to be overdue", overdue)
+	ctx, cancel := context.WithCancel(x.ctx)
+	cancel()
+	out := make(chan error, 1)
+	go func() { out <- x.s.verifyOwner(ctx) }()
+	select {
+	case err := <-out:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-x.ctx.Done():
+		t.Fatal("it waits for the lease")
+	}
+}
+
+// TestReadTurn: the handle of an adopted turn receives the request of that turn, once.
+func TestReadTurn(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1", Content: "x", Message: "m1"})
+	st, idle := x.s.State(), x.s.State()
+	idle.Turn = nil
+	adopted, other := &Turn{s: x.s, id: "t1"}, &Turn{s: x.s, id: "t0"}
+	for name, read := range map[string]error{
+		"no open turn":              x.s.readTurn(x.ctx, nil, st),
+		"the turn has ended since":  x.s.readTurn(x.ctx, other, idle),
+		"another turn is open":      x.s.readTurn(x.ctx, other, st),
+		"the turn that was adopted": x.s.readTurn(x.ctx, adopted, st),
+	} {
+		if read != nil {
+			t.Errorf("%s: %v", name, read)
+		}
+	}
+	if r := adopted.Request(); r.Turn != "t1" || string(r.Content) != `"x"` || other.Request().Turn != "" {
+		t.Errorf("%+v; of another turn: %+v", r, other.Request())
+	}
+	x.h.bus.Close()
+	ctx, cancel := brief(x.ctx)
+	defer cancel()
+	if err := x.s.readTurn(ctx, adopted, st); err != nil {
+		t.Errorf("it reads what it has: %v", err)
+	}
+	if err := x.s.readTurn(ctx, &Turn{s: x.s, id: "t1"}, st); err == nil {
+		t.Error("the request of a turn cannot be read, and that is no error")
+	}
+}
+
 // TestStartsOverWithoutATicket: where no ticket can be found, because it was removed, a process starts over all
 // the same.
 func TestStartsOverWithoutATicket(t *testing.T) {

@@ -102,7 +102,7 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		err = s.Relay(ctx, rest[i]...)
 	}
 	if err == nil && len(adopt) > 0 {
-		err = s.readTurn(ctx)
+		err = s.readTurn(ctx, s.OpenTurn(), s.State())
 	}
 	if err != nil {
 		h.giveBack(s)
@@ -113,12 +113,11 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 
 // readTurn gives the handle of a turn that was adopted its request: the content of the message and the decisions that
 // the turn was started with are in the log.
-func (s *Session) readTurn(ctx context.Context) error {
-	t := s.OpenTurn()
+func (s *Session) readTurn(ctx context.Context, t *Turn, st *session.State) error {
 	if t == nil || t.Request().Turn != "" {
 		return nil
 	}
-	w, err := s.State().WorkOpen(func(seq uint64) (*events.Commit, error) {
+	w, err := st.WorkOpen(func(seq uint64) (*events.Commit, error) {
 		c, err := s.h.bus.Log.Commit(ctx, seq)
 		return &c, err
 	})
@@ -127,7 +126,7 @@ func (s *Session) readTurn(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w != nil && w.Turn == t.id {
+	if w != nil && w.Turn == t.id { // another turn may have begun meanwhile
 		t.request = *w
 	}
 	return nil

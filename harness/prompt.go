@@ -371,7 +371,7 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		sure := s.ownership == owner && s.term == l && !l.lease.Overdue()
+		sure := s.ownership == owner && !s.term.lease.Overdue() // a newer claim was stored behind what it had read
 		s.mu.Unlock()
 		if sure {
 			return nil
