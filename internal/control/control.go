@@ -45,10 +45,6 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// ErrAhead reports that a session's document names a place that the log does not have. An append with that guard can
-// never succeed, so it is not retried. Rebuild the document from the log.
-var ErrAhead = errors.New("control: the document is ahead of the log")
-
 // Limits of a loop.
 const (
 	racesMax        = 10                     // lost in a row, then the attempt has failed
@@ -256,9 +252,6 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 			if s, err = l.CatchUp(ctx, after); err != nil {
 				return s, written, err
 			}
-			if s.Seq == after.Seq {
-				return s, written, fmt.Errorf("%w: %s: document at %d", ErrAhead, s.Ref(), s.Seq)
-			}
 			continue
 		case err != nil:
 			return after, written, err
@@ -313,7 +306,7 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		x.Reason = x.Reason[:suspectTextMax]
 	}
 	l.suspects[r] = x
-	ahead := errors.Is(err, ErrAhead) || errors.Is(err, bus.ErrLogBehind)
+	ahead := errors.Is(err, bus.ErrLogBehind) // no append can succeed
 	if x.Failures == attemptsMax || x.Failures < attemptsMax && ahead {
 		l.cfg.Log.Error().Str("session", r.String()).AnErr("err", err).Msg("left to the slow walk")
 	}
