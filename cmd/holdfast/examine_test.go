@@ -47,9 +47,9 @@ func startUp(t *testing.T, dir string) *upCell {
 func tryUp(t *testing.T, dir string) (c *upCell, said string) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
-	var stderr bytes.Buffer
+	var stderr output
 	p := &Program{Args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
-		"--ready-file", ready}, Stdout: &bytes.Buffer{}, Stderr: &stderr}
+		"--ready-file", ready}, Stdout: &output{}, Stderr: &stderr}
 	ctx, cancel := context.WithCancel(context.Background())
 	code, ended := 0, make(chan struct{})
 	go func() {

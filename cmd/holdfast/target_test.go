@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,10 +147,31 @@ func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 	}
 }
 
+// output is what a program writes. A program that does not end in time is abandoned, so it may still write while it is
+// read.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns what was written so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // runProgram runs the program as the operator does, until stop, which returns the exit code and stderr.
 func runProgram(args ...string) (stop func() (int, string)) {
-	var stderr bytes.Buffer
-	p := &Program{Args: args, Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	var stderr output
+	p := &Program{Args: args, Stdout: &output{}, Stderr: &stderr}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() { ended <- p.Run(ctx) }()
