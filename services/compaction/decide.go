@@ -60,43 +60,24 @@ type Decision struct {
 //	queue may move                         the next message, or an on-send compaction for it
 //	idle for long enough                   an idle compaction, when it has its place
 func Decide(s *session.State, in Input) Decision {
-	d := &draft{State: s, in: in}
+	d := newDraft(s, in)
 	if s.Opened() && s.Closed == nil {
 		d.decide()
 	}
-	return Decision{Facts: d.facts, CheckAt: d.next, Watch: d.watch, After: d.State, Idle: d.idleSince}
+	return Decision{Facts: d.Facts, CheckAt: d.Next, Watch: d.watch, After: d.State, Idle: d.idleSince}
 }
 
-// draft is a decision under construction: the session after the facts so far.
+// draft is a decision under construction.
 type draft struct {
-	*session.State
+	session.Draft
 	in    Input
-	facts []events.Fact
-	next  time.Time
 	watch bool // CheckAt is only for a stall
 
 	idleSince time.Time
 }
 
-// add adds facts and folds them, as one commit.
-func (d *draft) add(facts ...events.Fact) {
-	if len(d.facts) == 0 {
-		d.State = d.Clone()
-	}
-	seq := d.Seq
-	c := events.Commit{Ref: d.Ref(), Writer: events.WriterCompaction, Seq: seq + 1, At: d.in.Now}
-	for _, f := range facts {
-		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
-	}
-	d.Fold(&c)
-	d.Seq = seq // ids derived from the place in the log are the same each time this is decided
-	d.facts = append(d.facts, facts...)
-}
-
-func (d *draft) checkAt(at time.Time) {
-	if d.next.IsZero() || at.Before(d.next) {
-		d.next = at
-	}
+func newDraft(s *session.State, in Input) *draft {
+	return &draft{Draft: session.NewDraft(s, events.WriterCompaction, source, in.Now), in: in}
 }
 
 func (d *draft) decide() {
@@ -126,10 +107,10 @@ func (d *draft) listen() {
 	switch {
 	case of != session.EntityCompaction:
 	case d.in.Now.Before(due):
-		d.checkAt(due)
+		d.CheckAt(due)
 		d.watch = true
 	default:
-		d.add(events.CompactionFailed{Compaction: d.Compaction.ID,
+		d.Add(events.CompactionFailed{Compaction: d.Compaction.ID,
 			Error: events.Failure{Kind: failure.Stalled,
 				Text: "nothing was heard of it for " + d.Policy.StallAfter().String()}})
 		d.decide()
@@ -152,7 +133,7 @@ func (d *draft) midStream() {
 	case !d.Owns(t.Epoch), t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
 	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
-		d.add(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
+		d.Add(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
 			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this continues", u.Percent)},
 			d.request(events.CompactMidStream, events.FollowContinue, t.Message))
 	}
@@ -194,13 +175,13 @@ func delay(attempt int) time.Duration {
 func (d *draft) again() (wait bool) {
 	l, followUp, message := d.LastCompaction, d.FollowUp(), ""
 	if due := d.in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); due.After(d.in.Now) {
-		d.checkAt(due)
+		d.CheckAt(due)
 		return followUp != ""
 	}
 	if followUp != "" {
 		message = l.Message
 	}
-	d.add(d.request(l.Reason, followUp, message))
+	d.Add(d.request(l.Reason, followUp, message))
 	return true
 }
 
@@ -215,9 +196,9 @@ func (d *draft) followUp() (wait bool) {
 	case d.Held() && owed == events.FollowContinue:
 		return false
 	case d.Held():
-		d.add(d.request(l.Reason, owed, l.Message))
+		d.Add(d.request(l.Reason, owed, l.Message))
 	case owed == events.FollowMessage:
-		d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message,
+		d.Add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message,
 			Compaction: l.ID}))
 	default:
 		d.goOn()
@@ -228,7 +209,7 @@ func (d *draft) followUp() (wait bool) {
 // goOn continues the last turn after a compaction, with its request.
 func (d *draft) goOn() {
 	l, t := d.LastCompaction, d.LastTurn
-	d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID,
+	d.Add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID,
 		Message: t.Message,
 		Options: t.Options, Compaction: l.ID}))
 }
@@ -239,7 +220,7 @@ func (d *draft) overflow() {
 		d.goOn()
 		return
 	}
-	d.add(d.request(events.CompactMidStream, events.FollowContinue, d.LastTurn.Message))
+	d.Add(d.request(events.CompactMidStream, events.FollowContinue, d.LastTurn.Message))
 }
 
 // handOut requests a turn for the oldest message, or a compaction first (C4).
@@ -250,10 +231,10 @@ func (d *draft) handOut() {
 	head, l := d.Queue[0], d.LastCompaction
 	tried := l != nil && l.Outcome == session.OutcomeFailed && l.Message == head.ID && l.FollowUp == ""
 	if d.UsageOver(0) && !d.Stalled() && !tried {
-		d.add(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
+		d.Add(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
 		return
 	}
-	d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
+	d.Add(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
 }
 
 // idle requests a compaction of an idle session (C13).
@@ -261,10 +242,10 @@ func (d *draft) idle() {
 	why, due := idleReason(d.State, d.in)
 	switch {
 	case why == WhyTooSoon:
-		d.checkAt(due)
+		d.CheckAt(due)
 	case why != "":
 	case d.in.Idle:
-		d.add(d.request(events.CompactIdle, "", ""))
+		d.Add(d.request(events.CompactIdle, "", ""))
 	default:
 		d.idleSince = due
 	}

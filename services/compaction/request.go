@@ -19,7 +19,7 @@ func begin(s *session.State, now time.Time) (*draft, error) {
 	if err := s.Changeable(); err != nil {
 		return nil, err
 	}
-	return &draft{State: s, in: Input{Now: now}}, nil
+	return newDraft(s, Input{Now: now}), nil
 }
 
 // Send decides about user input: it is queued, with its effects, in the same commit. The same message again is a
@@ -38,7 +38,7 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 		return session.Decision{Seq: seq}, err
 	}
 	ignored := s.Ignored.Count
-	d.add(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic,
+	d.Add(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic,
 		By: w.By})
 	if d.Ignored.Count != ignored {
 		return session.Decision{},
@@ -48,7 +48,7 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 	if !d.inPlaceOfQuestions(w.Message) {
 		d.decide()
 	}
-	return session.Decision{Facts: d.facts}, nil
+	return session.Decision{Facts: d.Facts}, nil
 }
 
 // sentBefore returns the place in the log of a message that was sent before, 0 for a new one.
@@ -120,7 +120,7 @@ func (d *draft) inPlaceOfQuestions(message string) bool {
 	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(first.Turn) {
 		next := d.Continue(named, first.Turn, message)
 		next.Cause = events.CauseMessage
-		d.add(next)
+		d.Add(next)
 	}
 	return first != nil
 }
@@ -130,7 +130,7 @@ func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys
 // closeCall ends the call of a prompt whose asker is gone, if it is still open.
 func (d *draft) closeCall(p *session.Prompt, why events.Failure) {
 	if d.Tools[p.Call] != nil {
-		d.add(events.ToolFailed{Call: p.Call, Error: why, Synthetic: true})
+		d.Add(events.ToolFailed{Call: p.Call, Error: why, Synthetic: true})
 	}
 }
 
@@ -155,9 +155,9 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	default:
 		return session.Decision{}, events.NotFound("message", w.Message)
 	}
-	d.add(events.MessageWithdrawn{Message: w.Message, By: w.By})
+	d.Add(events.MessageWithdrawn{Message: w.Message, By: w.By})
 	d.decide()
-	return session.Decision{Facts: d.facts}, nil
+	return session.Decision{Facts: d.Facts}, nil
 }
 
 func handedOut(message string, stands events.Standing) error {
@@ -193,8 +193,8 @@ func Compact(s *session.State, w request.Compact, now time.Time) (session.Decisi
 	if followUp != "" {
 		message = d.LastCompaction.Message
 	}
-	d.add(d.request(events.CompactManual, followUp, message))
-	return session.Decision{Facts: d.facts}, nil
+	d.Add(d.request(events.CompactManual, followUp, message))
+	return session.Decision{Facts: d.Facts}, nil
 }
 
 // supersede closes all blocking prompts. For a prompt whose asker is gone it also closes the call, and the waiting turn
@@ -202,14 +202,14 @@ func Compact(s *session.State, w request.Compact, now time.Time) (session.Decisi
 func (d *draft) supersede() {
 	for id := d.BlockedBy(); id != ""; id = d.BlockedBy() {
 		p := *d.Prompts[id]
-		d.add(events.PromptSuperseded{Prompt: id})
+		d.Add(events.PromptSuperseded{Prompt: id})
 		if d.Owns(p.Epoch) {
 			continue
 		}
 		d.closeCall(&p, events.Failure{Kind: string(session.Superseded),
 			Text: "a person had the conversation compacted instead of answering"})
 		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) {
-			d.add(d.Continue(id, p.Turn, ""))
+			d.Add(d.Continue(id, p.Turn, ""))
 		}
 	}
 }

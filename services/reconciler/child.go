@@ -61,7 +61,7 @@ func (d *draft) unsettled(call string) []string {
 func (d *draft) held(call string) bool {
 	for _, c := range childrenOf(d.in.Children, call) {
 		if !Unsettled(c) && d.resting(call, c) {
-			d.checkAt(c.LastTurn.At.Add(childRest))
+			d.CheckAt(c.LastTurn.At.Add(childRest))
 		}
 	}
 	return len(d.unsettled(call)) > 0

@@ -23,7 +23,7 @@ func parent(children ...*session.State) *draft {
 	s.Turn = &session.Turn{ID: "t1", Epoch: 1}
 	s.Tools = map[string]*session.Tool{"task": {Turn: "t1", Epoch: 1}}
 	s.WaitsFor = []events.WaitFor{{Call: "task", Child: "c"}}
-	return &draft{State: s, in: Input{Now: sec(31), Children: children}}
+	return newDraft(s, Input{Now: sec(31), Children: children}, nil)
 }
 
 func last(outcome string, at float64) *session.LastTurn {
@@ -112,8 +112,8 @@ func TestResting(t *testing.T) {
 		if got := d.resting("task", kid); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if held := d.held("task"); held != c.want || !d.next.IsZero() != c.want {
-			t.Errorf("%s: held: %v, to be looked at again at %v", name, held, d.next)
+		if held := d.held("task"); held != c.want || !d.Next.IsZero() != c.want {
+			t.Errorf("%s: held: %v, to be looked at again at %v", name, held, d.Next)
 		}
 		if holds := d.holds("t1"); holds != c.want {
 			t.Errorf("%s: holds its turn: %v", name, holds)
@@ -128,8 +128,8 @@ func TestResting(t *testing.T) {
 		}
 	}
 	open := child("c", func(s *session.State) { s.Turn, s.LastTurn = &session.Turn{}, last(session.OutcomeFailed, 30) })
-	if d := parent(open); !d.held("task") || !d.next.IsZero() {
-		t.Errorf("held for what works, which is no matter of time: to be looked at again at %v", d.next)
+	if d := parent(open); !d.held("task") || !d.Next.IsZero() {
+		t.Errorf("held for what works, which is no matter of time: to be looked at again at %v", d.Next)
 	}
 }
 
@@ -278,11 +278,11 @@ func TestFence(t *testing.T) {
 func TestCheckAt(t *testing.T) {
 	d := parent()
 	for _, x := range []struct{ at, want float64 }{{5, 5}, {9, 5}, {3, 3}} {
-		if d.checkAt(sec(x.at)); !d.next.Equal(sec(x.want)) {
-			t.Errorf("after %v: %s", x.at, d.next)
+		if d.CheckAt(sec(x.at)); !d.Next.Equal(sec(x.want)) {
+			t.Errorf("after %v: %s", x.at, d.Next)
 		}
 	}
-	if d.checkAt(time.Time{}); !d.next.Equal(sec(3)) {
-		t.Errorf("after none: %s", d.next)
+	if d.CheckAt(time.Time{}); !d.Next.Equal(sec(3)) {
+		t.Errorf("after none: %s", d.Next)
 	}
 }

@@ -45,21 +45,22 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	if !s.Opened() || s.Closed != nil {
 		return Decision{After: s}, nil
 	}
-	d := &draft{State: s, in: in, src: src, facts: make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)}
+	d := newDraft(s, in, src)
+	d.Facts = make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)
 	dead := s.Owned && in.Owner.Liveness == Dead
 	if dead || !s.Owned {
 		d.fence(dead)
 	}
 	d.expireOverdue()
 	if d.Owned {
-		d.checkAt(in.Owner.CheckAt)
+		d.CheckAt(in.Owner.CheckAt)
 	}
 	if !d.Owned || in.Owner.Liveness == Alive {
 		if err := d.recover(); err != nil {
 			return Decision{After: s}, err
 		}
 	}
-	return Decision{Facts: d.facts, CheckAt: d.next, After: d.State}, nil
+	return Decision{Facts: d.Facts, CheckAt: d.Next, After: d.State}, nil
 }
 
 // Fence returns the facts that fence a session of a tree whose owner is dead, before any session of the tree is
@@ -82,52 +83,16 @@ func orphaning(s *session.State, in Input) events.SessionOrphaned {
 		SupersededBy: in.Owner.SupersededBy}
 }
 
-// draft is a decision under construction: the session after the facts so far, so that each next fact is lawful and none
-// is appended twice.
+// draft is a decision under construction.
 type draft struct {
-	*session.State
-	in     Input
-	src    session.Source
-	facts  []events.Fact
-	folded int // how many of them the session has
-	next   time.Time
-	goOn   []events.TurnRequested // continuations that are needed; one is requested
+	session.Draft
+	in   Input
+	src  session.Source
+	goOn []events.TurnRequested // continuations that are needed; one is requested
 }
 
-// add adds a fact and folds it, after those that were put off.
-func (d *draft) add(f events.Fact) {
-	d.putOff(f)
-	d.fold()
-}
-
-// putOff adds a fact that is folded with the next one: for facts on which no decision depends until then.
-func (d *draft) putOff(f events.Fact) {
-	d.facts = append(d.facts, f)
-}
-
-// fold folds the facts that were put off.
-func (d *draft) fold() {
-	if d.folded == len(d.facts) {
-		return
-	}
-	if d.folded == 0 {
-		d.State = d.Clone()
-	}
-	seq := d.Seq
-	c := events.Commit{Ref: d.Ref(), Writer: events.WriterReconciler, Seq: seq + 1, At: d.in.Now}
-	c.Events = make([]events.Event, 0, len(d.facts)-d.folded)
-	for _, f := range d.facts[d.folded:] {
-		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
-	}
-	d.Expect(&c)
-	d.Seq = seq // ids derived from the place in the log are the same each time this is decided
-	d.folded = len(d.facts)
-}
-
-func (d *draft) checkAt(at time.Time) {
-	if !at.IsZero() && (d.next.IsZero() || at.Before(d.next)) {
-		d.next = at
-	}
+func newDraft(s *session.State, in Input, src session.Source) *draft {
+	return &draft{Draft: session.NewDraft(s, events.WriterReconciler, source, in.Now), in: in, src: src}
 }
 
 // leftTurn reports whether the open turn was left behind. A process that adopted a part of it is responsible for it.
@@ -158,7 +123,7 @@ func (d *draft) fence(dead bool) {
 	news := dead
 	if len(d.WaitsFor)+len(d.in.Children) == 0 { // nothing is held, and nothing will be
 		if news {
-			d.add(f)
+			d.Add(f)
 		}
 		return
 	}
@@ -179,7 +144,7 @@ func (d *draft) fence(dead bool) {
 		}
 	}
 	if news {
-		d.add(f)
+		d.Add(f)
 	}
 }
 
@@ -191,9 +156,9 @@ func (d *draft) expireOverdue() {
 		switch {
 		case p.Status != session.Awaiting || p.Deadline == nil:
 		case p.Due(d.in.Steps).After(d.in.Now):
-			d.checkAt(p.Due(d.in.Steps))
+			d.CheckAt(p.Due(d.in.Steps))
 		default:
-			d.add(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
+			d.Add(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
 		}
 	}
 }

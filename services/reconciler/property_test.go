@@ -116,7 +116,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		w.decide()
 		for _, name := range w.Names() {
 			s := w.State(name)
-			d := &draft{State: s, in: w.input(name)}
+			d := newDraft(s, w.input(name), nil)
 			for id, p := range s.Prompts {
 				if !d.Owns(p.Epoch) && p.Status == session.Awaiting && p.OnOwnerLoss != events.LossKeep {
 					rt.Fatalf("%s: prompt %s is open", name, id)

@@ -14,9 +14,9 @@ func (d *draft) recover() error {
 		switch {
 		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || d.Owns(p.Epoch):
 		case d.reason() == events.ReasonShutdown:
-			d.add(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
+			d.Add(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 		default:
-			d.add(events.PromptExpired{Prompt: id, Reason: events.ReasonOwnerLost})
+			d.Add(events.PromptExpired{Prompt: id, Reason: events.ReasonOwnerLost})
 		}
 	}
 	for _, id := range sortedKeys(d.Prompts) {
@@ -28,14 +28,14 @@ func (d *draft) recover() error {
 	}
 	d.closeCalls()
 	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && !d.Owns(c.Epoch) {
-		d.add(events.CompactionFailed{Compaction: c.ID,
+		d.Add(events.CompactionFailed{Compaction: c.ID,
 			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
 	d.continueDecided()
 	d.endTurn()
 	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
 	if f, ok := d.Owed(); ok {
-		d.add(f)
+		d.Add(f)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (d *draft) closeCalls() {
 			d.closeCall(id, c)
 		}
 	}
-	d.fold()
+	d.Flush()
 }
 
 // settle delivers a decision whose asker died before it read it: the decision becomes the call's output, and the
@@ -76,7 +76,7 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		if m, ok := f.(events.MessageAccepted); ok {
 			message = m.Message
 		}
-		d.add(f)
+		d.Add(f)
 	}
 	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq || !d.Continues(p, p.Status) {
 		// its owner continues without a request, or a person has stopped the session since: then it waits for that
@@ -129,7 +129,7 @@ func (d *draft) awaited(id string, p *session.Prompt) bool {
 		return false
 	}
 	newest := p.Status != session.Superseded && (d.LastTurn == nil || d.LastTurn.Seq < p.SettledSeq)
-	return len(d.facts) > 0 || !d.Owned && newest
+	return len(d.Facts) > 0 || !d.Owned && newest
 }
 
 // closeCall ends a call that was left behind, unless it waits for a person or for a child.
@@ -143,11 +143,11 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 	}
 	kids := childrenOf(d.in.Children, id)
 	if stopping || len(kids) == 0 && !d.waited(id) {
-		d.putOff(events.ToolInterrupted{Call: id, Reason: d.reason(), Outcome: events.OutcomeUnknown})
+		d.PutOff(events.ToolInterrupted{Call: id, Reason: d.reason(), Outcome: events.OutcomeUnknown})
 		return
 	}
 	result, whole := d.becameOf(id, kids)
-	d.add(result)
+	d.Add(result)
 	p := d.Policy
 	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
 		d.Retry.Resumes < p.ResumeMax {
@@ -173,11 +173,11 @@ func (d *draft) endTurn() {
 	case !d.leftTurn():
 		d.continueOnce("")
 	case d.stopping(t.ID):
-		d.add(events.TurnStopped{Turn: t.ID, Actor: d.Pending.Stop.Actor, Reason: d.Pending.Stop.Reason})
+		d.Add(events.TurnStopped{Turn: t.ID, Actor: d.Pending.Stop.Actor, Reason: d.Pending.Stop.Reason})
 	case d.keeps(t.ID):
 		d.continueOnce(t.ID)
 	case !d.continueOnce(t.ID):
-		d.add(events.TurnInterrupted{Turn: t.ID, Reason: d.reason()})
+		d.Add(events.TurnInterrupted{Turn: t.ID, Reason: d.reason()})
 	}
 }
 
@@ -214,7 +214,7 @@ func (d *draft) continueOnce(turn string) bool {
 	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
 		return false
 	}
-	d.add(d.Naming(*best)) // decisions since then are named, too
+	d.Add(d.Naming(*best)) // decisions since then are named, too
 	return true
 }
 
