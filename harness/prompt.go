@@ -107,11 +107,12 @@ func (w *waiter) settled() bool {
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
 // the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
 // [ErrClosedID]. A prompt that an earlier process asked is adopted, with its open call and turn, also if it is settled
-// by then. When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the
-// prompt's call does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it
-// to the agent. A question outside of any turn, or of a call in the background, has no such end: its decision calls for
-// a turn as soon as the session rests. After a lost lease the claim of the session has the receipts for decisions that
-// Asks wait for. Such an Ask returns when the outcome of the claim is known, also if ctx has ended before.
+// by then. An open prompt that is named by its id alone stays as it was asked. When ctx ends, the prompt stays open:
+// ask again, or withdraw it. If a person decides after that, the prompt's call does not end without the decision
+// ([ErrUnread]); where the turn ends without it, another turn brings it to the agent. A question outside of any turn,
+// or of a call in the background, has no such end: its decision calls for a turn as soon as the session rests. After a
+// lost lease the claim of the session has the receipts for decisions that Asks wait for. Such an Ask returns when the
+// outcome of the claim is known, also if ctx has ended before.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -144,7 +145,11 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 // askWith stores the request of a prompt, where that is needed, and waits for its settlement.
 func (s *Session) askWith(ctx context.Context, w *waiter, f events.PromptRequested) (Answer, error) {
 	var settled uint64
-	err := s.append(ctx, func(st *session.State) (done bool, err error) {
+	f, err := s.asItWas(ctx, f)
+	if err != nil {
+		return Answer{}, err
+	}
+	err = s.append(ctx, func(st *session.State) (done bool, err error) {
 		done, settled, err = s.attach(st, f.Prompt)
 		return done, err
 	}, f)
@@ -171,6 +176,28 @@ func (s *Session) askWith(ctx context.Context, w *waiter, f events.PromptRequest
 		s.have(f.Prompt)
 	}
 	return w.answer, w.err
+}
+
+// asItWas returns the request of an open prompt from the log for a prompt that is named without a body, and others
+// unchanged: a request without questions would take the place of what people see.
+func (s *Session) asItWas(ctx context.Context, f events.PromptRequested) (events.PromptRequested, error) {
+	s.mu.Lock()
+	var open *session.Prompt
+	if p := s.st.Prompts[f.Prompt]; p != nil && p.Status == session.Awaiting {
+		open = &session.Prompt{Seq: p.Seq, Turn: p.Turn}
+	}
+	s.mu.Unlock()
+	if open == nil || f.PromptKind != events.PromptQuestion || f.Title != "" || len(f.Questions) > 0 {
+		return f, nil
+	}
+	was, err := s.again(ctx, Prompt{ID: f.Prompt}, open)
+	if err != nil {
+		return f, fmt.Errorf("harness: %s: %w", s.ref, translate(err))
+	}
+	if r, ok := was.(events.PromptRequested); ok {
+		return r, nil
+	}
+	return f, nil
 }
 
 // expect registers an Ask before its request is stored, so that no answer can come too early for it.

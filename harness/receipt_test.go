@@ -143,3 +143,43 @@ func TestRefusedReceipts(t *testing.T) {
 		return st.Prompts["answered"] == nil && st.Prompts["unattended"].Unattended
 	})
 }
+
+// TestAskByIDAlone: an Ask names an open prompt by its id alone. If the prompt has to be requested again, because no
+// Ask waited for it or because an earlier process asked it, people see the question as it was asked.
+func TestAskByIDAlone(t *testing.T) {
+	for name, c := range map[string]struct{ another bool }{"unattended": {}, "of an earlier process": {another: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+			short, giveUp := context.WithCancel(w.ctx)
+			defer giveUp()
+			out := ask(short, s, harness.Prompt{ID: "p1", Title: "Paint", Questions: question(),
+				OnOwnerLoss: events.LossKeep})
+			w.awaiting("s", "p1")
+			if c.another {
+				s = must[*harness.Session](t)(w.connect().Claim(w.ctx, "s"))
+			} else {
+				giveUp()
+				wantErr(t, got(t, out).err, context.Canceled)
+				w.until("s", "the prompt to be unattended", func(st *session.State) bool {
+					return st.Prompts["p1"].Unattended
+				})
+			}
+			out = ask(w.ctx, s, harness.Prompt{ID: "p1"})
+			st := w.until("s", "the prompt to be asked again", func(st *session.State) bool {
+				p := st.Prompts["p1"]
+				return p.Epoch == st.Epoch && !p.Unattended
+			})
+			b, err := st.Blocker("p1", w.source)
+			check(t, err)
+			if b.Title != "Paint" || len(b.Questions) != 1 || b.OnOwnerLoss != events.LossKeep {
+				t.Errorf("people see %+v", b)
+			}
+			w.mustAnswer("s", "p1", "blue")
+			if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "blue" {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
