@@ -180,18 +180,8 @@ func TestWorkFindsWhatItTook(t *testing.T) {
 // TestClaimWithoutItsRest checks that a claim which was stored, and whose adoptions do not all fit into its commit and
 // cannot be stored after it, does not leave the session with an owner that its caller does not know.
 func TestClaimWithoutItsRest(t *testing.T) {
-	const prompts = 20
 	w := newWorld(t)
-	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
-	var adopt harness.Adopt
-	for i := range prompts {
-		p := harness.Prompt{ID: fmt.Sprint("p", i), Questions: large(60 << 10)}
-		ask(w.ctx, turn, p)
-		w.awaiting("s", p.ID)
-		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p.ID})
-	}
+	adopt := w.largePrompts(20)
 	two := w.connect(func(c *harness.Config) { c.BufferFactsMax = 3 })
 	_, err := two.Claim(w.ctx, "s", adopt)
 	wantErr(t, err, harness.ErrBufferFull)

@@ -311,12 +311,14 @@ func TestLeaseLostForGood(t *testing.T) {
 	}
 }
 
-// The broker restarts while an Ask waits and a call begins: the call is stored once it is back, the answer arrives.
-func TestBrokerRestart(t *testing.T) {
-	w := newWorld(t)
-	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+// callInAnOutage asks p1 in a turn, stops the broker while a call begins, and starts it again after wait. It returns
+// when the call is stored.
+func (w *world) callInAnOutage(ttl time.Duration, wait func(*harness.Session)) (*harness.Harness, *harness.Turn,
+	chan asked) {
+	w.t.Helper()
+	h := w.connect(func(c *harness.Config) { c.TTL = ttl })
+	s := must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.server.Shutdown()
@@ -325,8 +327,16 @@ func TestBrokerRestart(t *testing.T) {
 		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 		called <- err
 	}()
+	wait(s)
 	w.back()
-	check(t, <-called)
+	check(w.t, <-called)
+	return h, turn, out
+}
+
+// The broker restarts while an Ask waits and a call begins: the call is stored once it is back, the answer arrives.
+func TestBrokerRestart(t *testing.T) {
+	w := newWorld(t)
+	h, _, out := w.callInAnOutage(time.Minute, func(*harness.Session) {})
 	w.mustAnswer("s", "p1", "red")
 	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
 		t.Fatalf("%+v", a)
@@ -342,20 +352,9 @@ func TestBrokerRestart(t *testing.T) {
 func TestOutageLongerThanTheTTL(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
-	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
-	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
-	w.awaiting("s", "p1")
-	w.server.Shutdown()
-	called := make(chan error, 1)
-	go func() {
-		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
-		called <- err
-	}()
-	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
-	w.back()
-	check(t, <-called)
+	h, turn, out := w.callInAnOutage(time.Second, func(s *harness.Session) {
+		natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
+	})
 	w.awaiting("s", "p1")
 	if err := turn.Context().Err(); err != nil {
 		t.Errorf("the context of the turn ended: %v", err)

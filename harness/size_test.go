@@ -117,21 +117,27 @@ func large(bytes int) []events.Question {
 	return []events.Question{{ID: "q", Question: strings.Repeat("x", bytes), Custom: true}}
 }
 
-// TestLargeAdoption checks that a claim adopts more than one commit can hold, in several, and that one which names what
-// no commit can hold is refused before anything is sent.
-func TestLargeAdoption(t *testing.T) {
-	const prompts = 20
-	w := newWorld(t)
-	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+// largePrompts opens the session s in a process of its own, asks n large questions in it, and returns their adoption.
+func (w *world) largePrompts(n int) harness.Adopt {
+	w.t.Helper()
+	s := must[*harness.Session](w.t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	var adopt harness.Adopt
-	for i := range prompts {
+	for i := range n {
 		p := harness.Prompt{ID: fmt.Sprint("p", i), Questions: large(60 << 10)}
 		ask(w.ctx, turn, p)
 		w.awaiting("s", p.ID)
 		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p.ID})
 	}
+	return adopt
+}
+
+// TestLargeAdoption checks that a claim adopts more than one commit can hold, in several, and that one which names what
+// no commit can hold is refused before anything is sent.
+func TestLargeAdoption(t *testing.T) {
+	const prompts = 20
+	w := newWorld(t)
+	adopt := w.largePrompts(prompts)
 	two := w.connect()
 	before := w.state("s")
 	// beyond the first commit
