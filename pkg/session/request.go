@@ -270,7 +270,7 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 }
 
 // toStop are the turns that run, will run, or would be tried again a moment later; and the last one, after which
-// something would begin by itself: when the conversation has been compacted, or for a decision.
+// something would begin by itself: when the conversation has been compacted, for a queued message, or for a decision.
 func (s *State) toStop() []string {
 	switch {
 	case s.Turn != nil:
@@ -284,21 +284,18 @@ func (s *State) toStop() []string {
 	}
 	// another one, which failed while that one waits
 	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
-	if undecided || s.LastTurn != nil && (s.afterCompaction() || s.decisionWaits()) {
+	begins := s.afterCompaction() || s.decisionWaits() || len(s.Queue) > 0 && s.QueueMoves()
+	if undecided || s.LastTurn != nil && begins {
 		turns = append(turns, s.LastTurn.ID)
 	}
 	return slices.Compact(turns)
 }
 
-// afterCompaction reports whether something begins by itself when the compaction that is open, or the last one, is
-// over: its follow-up, or the queue.
+// afterCompaction reports whether a turn continues by itself when the open compaction, or the last one, is over.
 func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn
-	switch {
-	case !s.CompactionOpen():
+	if !s.CompactionOpen() {
 		return s.FollowUp() != ""
-	case len(s.Queue) > 0 && s.QueueMoves():
-		return true
 	}
 	return c.FollowUp == events.FollowContinue && t != nil && t.ID == c.Turn && t.Outcome != OutcomeCompleted &&
 		t.Actor != events.ActorPerson
