@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -19,10 +16,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 	"github.com/holdfast-dev/holdfast/services/retry"
+	"github.com/holdfast-dev/holdfast/test/service"
 )
 
 const (
@@ -50,7 +47,7 @@ func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) erro
 	t.Cleanup(cancel)
 	server := natstest.Start(t)
 	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, server), turns: make(chan session.WorkTurn, 64)}
-	w.services()
+	service.Run(w.t, w.bus)
 	var err error
 	w.agent, err = harness.Connect(ctx, harness.Config{ID: me, URL: server.URL()})
 	w.ok(err)
@@ -78,29 +75,6 @@ func (w *world) work(turn func(ctx context.Context, t *harness.Turn) error) {
 		stop()
 		w.ok(<-done)
 	})
-}
-
-// services starts all services with their defaults.
-func (w *world) services() {
-	w.t.Helper()
-	led, err := ledger.New(w.bus, ledger.Default(), zerolog.Nop())
-	w.ok(err)
-	ret, err := retry.New(w.bus, retry.Default(), zerolog.Nop())
-	w.ok(err)
-	com, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
-	w.ok(err)
-	rec, err := reconciler.New(w.bus, reconciler.Default(), zerolog.Nop())
-	w.ok(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{led.Run, ret.Run, com.Run, rec.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				w.t.Error(err)
-			}
-		})
-	}
-	w.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 func (w *world) ok(err error) {
@@ -331,7 +305,7 @@ func TestOldAnswers(t *testing.T) {
 		w.past(fmt.Sprint("old-", i), false)
 	}
 	w.past(today, true)
-	w.services()
+	service.Run(w.t, w.bus)
 	for name := range old {
 		natstest.Until(t, "the document of "+name, func() bool {
 			st := w.document(name)

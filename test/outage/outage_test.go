@@ -11,18 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
-	"github.com/holdfast-dev/holdfast/services/reconciler"
-	"github.com/holdfast-dev/holdfast/services/retry"
+	"github.com/holdfast-dev/holdfast/test/service"
 )
 
 const (
@@ -100,7 +96,7 @@ func (w *world) rides(d time.Duration, restarted bool) {
 	w.server = natstest.Restart(w.t, w.server)
 	if restarted {
 		w.bus = natstest.Bus(w.t, w.server)
-		w.services()
+		w.stop = service.Run(w.t, w.bus)
 	}
 	back := time.Now()
 	w.answer(asks, "blue")
@@ -268,33 +264,8 @@ func newWorld(t *testing.T) *world {
 	server := natstest.Start(t)
 	w := &world{t: t, ctx: ctx, server: server, bus: natstest.Bus(t, server), running: make(chan string, len(all)),
 		release: make(chan struct{}), begun: map[string]int{}}
-	w.services()
+	w.stop = service.Run(w.t, w.bus)
 	return w
-}
-
-// services starts all services with their defaults.
-func (w *world) services() {
-	w.t.Helper()
-	led, err := ledger.New(w.bus, ledger.Default(), zerolog.Nop())
-	w.ok(err)
-	ret, err := retry.New(w.bus, retry.Default(), zerolog.Nop())
-	w.ok(err)
-	com, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
-	w.ok(err)
-	rec, err := reconciler.New(w.bus, reconciler.Default(), zerolog.Nop())
-	w.ok(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{led.Run, ret.Run, com.Run, rec.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				w.t.Error(err)
-			}
-		})
-	}
-	var once sync.Once
-	w.stop = func() { once.Do(func() { cancel(); running.Wait() }) }
-	w.t.Cleanup(w.stop)
 }
 
 func (w *world) ok(err error) {
