@@ -787,6 +787,30 @@ func TestVerifyingAnOverdueLease(t *testing.T) {
 	}
 }
 
+// TestHintDuringAFailedRead: a nudge arrives while the session is read because of another one, and that read fails. The
+// session is read again. A read that fails without a nudge ends.
+func TestHintDuringAFailedRead(t *testing.T) {
+	x := newInside(t, inPool)
+	x.s.mu.Lock()
+	x.s.want, x.s.hinted, x.s.reading = x.s.st.Seq+1, false, true
+	x.s.mu.Unlock()
+	seq := x.appendUnnudged(events.WriterLedger, events.SessionConfigured{By: "ada"})
+	x.s.readUpTo(seq)
+	if x.s.endFailedRead() {
+		t.Error("the nudge is lost")
+	}
+	x.s.readOn()
+	if st := x.s.State(); st.Seq != seq || Reading(x.s) {
+		t.Errorf("read up to %d of %d", st.Seq, seq)
+	}
+	x.s.mu.Lock()
+	x.s.want, x.s.hinted, x.s.reading = seq+1, false, true
+	x.s.mu.Unlock()
+	if !x.s.endFailedRead() || Reading(x.s) {
+		t.Error("it reads on")
+	}
+}
+
 // TestReadTurn: the handle of an adopted turn receives the request of that turn, once.
 func TestReadTurn(t *testing.T) {
 	x := newInside(t)

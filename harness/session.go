@@ -260,12 +260,22 @@ func (s *Session) readOn() {
 			if ctx.Err() == nil {
 				s.h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not read")
 			}
-			s.mu.Lock()
-			s.reading, s.want = false, 0
-			s.mu.Unlock()
-			return
+			if s.endFailedRead() {
+				return
+			}
 		}
 	}
+}
+
+// endFailedRead ends the reading after an error. It returns false if a hint arrived during the read that failed:
+// nothing else has the session read again because of that hint.
+func (s *Session) endFailedRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.hinted {
+		s.reading, s.want = false, 0
+	}
+	return !s.hinted
 }
 
 // readTo reads the one commit that was named, if it is the next one, else all that is new. One that is not in the log,
