@@ -55,8 +55,10 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 		}
 	case n < 70:
 		a.ask(ctx, t)
-	case n < 80:
+	case n < 78:
 		a.askTwo(ctx, t)
+	case n < 82:
+		a.askOutside(ctx, t)
 	case n < 90 && a.depth < depthMax:
 		a.delegate(ctx, t)
 	default:
@@ -150,6 +152,36 @@ func (a *agent) askTwo(ctx context.Context, t *harness.Turn) {
 		both.Go(func() { asker.await(ctx, t, p) })
 	}
 	both.Wait()
+}
+
+// askOutside asks a question that belongs to no turn, or to a call in the background. If Ask gives up, it is sometimes
+// called again under the same id; otherwise a turn has to bring the answer.
+func (a *agent) askOutside(ctx context.Context, t *harness.Turn) {
+	s, call := t.Session(), (*harness.Call)(nil)
+	if a.chance(30) {
+		if call = a.openTool(ctx, t, true); call == nil {
+			return
+		}
+	}
+	p := a.question(call)
+	p.NonBlocking, p.OnOwnerLoss = a.chance(80), events.LossKeep
+	asks := s.Ask
+	if call != nil {
+		asks = t.Ask
+	}
+	for range 1 + a.rnd.IntN(2) {
+		short, cancel := context.WithTimeout(ctx, time.Duration(a.rnd.IntN(askMaxMS))*time.Millisecond)
+		x, err := asks(short, p)
+		cancel()
+		if err == nil {
+			a.settled(s, p.ID, x)
+			break
+		}
+		a.unexpected("ask", err)
+	}
+	if call != nil && a.chance(50) {
+		a.endCall(ctx, s, call)
+	}
 }
 
 // await waits for a prompt's settlement, for a limited time. It reports whether it came.
