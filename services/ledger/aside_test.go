@@ -413,6 +413,30 @@ func TestALongDocumentAheadIsMendedApart(t *testing.T) {
 	}
 }
 
+// TestADocumentAheadThatCannotBeMended: it concerns its session only, unless the broker is the reason. Its cached state
+// is dropped before.
+func TestADocumentAheadThatCannotBeMended(t *testing.T) {
+	odd := errors.New("odd")
+	for _, c := range []struct{ why, all, one error }{{odd, nil, odd},
+		{bus.ErrUnreachable, bus.ErrUnreachable, nil}} {
+		mended := 0
+		f := &folder{cache: newCache(10)}
+		f.mend = func(_ context.Context, r events.Ref) (*loss, error) {
+			if mended++; f.cache.copy(r) != nil {
+				t.Error("the state of a document that is ahead is cached")
+			}
+			return nil, c.why
+		}
+		f.cache.put(ref, cached{state: session.New(ref), bytes: 1})
+		ts := []*touched{{ref: ref, ahead: true, state: session.New(ref)},
+			{ref: other, ahead: true, state: session.New(other)}}
+		err := f.mendAhead(t.Context(), ts)
+		if !errors.Is(err, c.all) || !errors.Is(ts[0].err, c.one) || c.all == nil && mended != len(ts) {
+			t.Errorf("%v: %v, of the session %v; %d mended", c.why, err, ts[0].err, mended)
+		}
+	}
+}
+
 // TestARequestReadsAPartOfALongLog: a request does not read a session whose document is far behind its log.
 func TestARequestReadsAPartOfALongLog(t *testing.T) {
 	w := newWorld(t)

@@ -32,3 +32,29 @@ func TestCacheIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestCacheCountsWhatItHolds: a state that is stored again, or dropped, does not count twice. A state that is not the
+// newest stays cached as long as the cache has room.
+func TestCacheCountsWhatItHolds(t *testing.T) {
+	const size = 10
+	first, busy := events.Ref{Harness: "h", Session: "first"}, events.Ref{Harness: "h", Session: "busy"}
+	for name, step := range map[string]func(c *cache){
+		"stored again": func(c *cache) { c.put(busy, cached{state: session.New(busy), bytes: size}) },
+		"dropped": func(c *cache) {
+			c.put(busy, cached{state: session.New(busy), bytes: size})
+			c.drop(busy)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cache{max: 1 << 30, bytesMax: 10 * size}
+			c.clear()
+			c.put(first, cached{state: session.New(first), bytes: size})
+			for range 100 {
+				step(c)
+			}
+			if c.copy(first) == nil || c.bytes > 2*size {
+				t.Errorf("%d bytes are counted, want %d at most; cached: %v", c.bytes, 2*size, c.copy(first) != nil)
+			}
+		})
+	}
+}
