@@ -249,6 +249,28 @@ func TestConsumersStartAtTheirFloor(t *testing.T) {
 	}
 }
 
+// TestAnUnreadableConsumerIsMovedAway: before the server starts, the directory of a consumer whose state is unreadable
+// is kept as damaged. The server would neither use nor replace it.
+func TestAnUnreadableConsumerIsMovedAway(t *testing.T) {
+	home, kept := t.TempDir(), filepath.Join(t.TempDir(), keptDir)
+	path := filepath.Join(home, "obs", "ledger", consumerFile)
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, "no state")
+	damages, err := mendConsumers(kept, home)
+	if err != nil || len(damages) != 1 || damages[0].Path != path || damages[0].Bytes != len("no state") {
+		t.Errorf("%v, %v", damages, err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the consumer is in its place: %v", err)
+	}
+	found, err := filepath.Glob(filepath.Join(kept, "consumer-ledger.*", consumerFile))
+	if err != nil || len(found) != 1 {
+		t.Errorf("kept: %v, %v", found, err)
+	}
+}
+
 // TestADamagedBlockThatCannotBeKeptIsNotCut: the server does not start then.
 func TestADamagedBlockThatCannotBeKeptIsNotCut(t *testing.T) {
 	dir := stored(t, 20)
