@@ -117,6 +117,9 @@ func (d *draft) inPlaceOfQuestions(message string) bool {
 			first, named = p, id
 		}
 	}
+	if first != nil && d.Displaces(first.Turn) {
+		return false // a retry, or another turn, goes first, and the message waits in the queue
+	}
 	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(first.Turn) {
 		next := d.Continue(named, first.Turn, message)
 		next.Cause = events.CauseMessage
@@ -208,7 +211,7 @@ func (d *draft) supersede() {
 		}
 		d.closeCall(&p, events.Failure{Kind: string(session.Superseded),
 			Text: "a person had the conversation compacted instead of answering"})
-		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) {
+		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) && !d.Displaces(p.Turn) {
 			d.Add(d.Continue(id, p.Turn, ""))
 		}
 	}
