@@ -181,6 +181,30 @@ func TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem(t *testing.T) {
 	}
 }
 
+// TestATornEndIsLeftToTheBroker: the broker cuts the torn end of the last block, and its index has the last sequence,
+// so the sequence is not assigned again.
+func TestATornEndIsLeftToTheBroker(t *testing.T) {
+	const n = 5
+	dir := stored(t, n)
+	whole, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, block(dir), string(whole[:bytes.Index(whole, []byte("data.5"))]))
+	s := mustStart(t, Config{Dir: dir, Mend: []string{"DATA"}})
+	defer s.Shutdown()
+	if len(s.Damages()) != 1 {
+		t.Errorf("damages: %v", s.Damages())
+	}
+	info, err := s.srv.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil || len(info.AccountDetails) != 1 || len(info.AccountDetails[0].Streams) != 1 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if got := info.AccountDetails[0].Streams[0].State; got.LastSeq != n {
+		t.Errorf("the broker has messages up to %d, want %d", got.LastSeq, n)
+	}
+}
+
 // TestConsumerReadable: it agrees with nats-server about the state of a consumer.
 func TestConsumerReadable(t *testing.T) {
 	for _, c := range []struct {
