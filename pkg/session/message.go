@@ -54,6 +54,7 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 		if f.isAnswer(id, p, fact.Message) {
 			delete(f.Prompts, id) // the person has taken the answer back
 			f.notCarried(id)
+			f.dropNeedless()
 		}
 	}
 	return ""
