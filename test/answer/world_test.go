@@ -227,7 +227,8 @@ func (w *world) counted(f events.Fact, of about) {
 		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt), of)
 	case events.TurnStarted:
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
-		if !of.adopted && (of.byPerson || byPerson) {
+		stop := w.st.Pending.Stop // a stop that moved to this turn holds what it held
+		if !of.adopted && (of.byPerson || byPerson) && (stop == nil || stop.Turn != f.Turn) {
 			w.quietAt = 0
 		}
 		switch t := w.st.Turn; {
