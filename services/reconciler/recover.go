@@ -98,14 +98,15 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 }
 
 // continueDecided continues the open turn that was left behind after a decision that ended one of its calls: something
-// else, such as a child, delayed the turn when the person decided. A resume of the turn takes its place.
+// else, such as a child, delayed the turn when the person decided. A resume of the turn takes its place. A dismissal
+// after a stop continues nothing.
 func (d *draft) continueDecided() {
 	t := d.Turn
 	if !d.leftTurn() || slices.ContainsFunc(d.goOn, func(f events.TurnRequested) bool { return f.OfTurn == t.ID }) {
 		return
 	}
 	for _, c := range t.Prompts {
-		if c.Seq == t.DecidedSeq {
+		if c.Seq == t.DecidedSeq && d.Continues(&session.Prompt{Turn: t.ID}, c.Status) {
 			d.goOn = append(d.goOn, d.Continue(c.Prompt, t.ID, ""))
 			return
 		}
