@@ -68,7 +68,10 @@ func (y *Story) append(name string, o Outcome) []string {
 	if o.Source == "" {
 		o.Source = events.ServiceSource(string(o.Writer), "x")
 	}
-	y.Commit(name, o.Writer, o.Source, o.Facts...)
+	if o.Author == nil {
+		o.Author = func(events.Fact) string { return o.Source }
+	}
+	y.commit(name, o.Writer, o.Author, o.Facts)
 	shown := make([]string, len(o.Facts))
 	for i, f := range o.Facts {
 		shown[i] = fmt.Sprintf("%s%d %s %s", y.prefix(name), y.State(name).Seq, f.Kind(), JSON(y.t, f))

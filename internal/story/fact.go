@@ -315,6 +315,11 @@ func (y *Story) Append(name string, at time.Time, w events.Writer, kind, data st
 // Commit appends facts of a writer as one commit, at the clock. Each of them has to count.
 func (y *Story) Commit(name string, w events.Writer, source string, facts ...events.Fact) {
 	y.t.Helper()
+	y.commit(name, w, func(events.Fact) string { return source }, facts)
+}
+
+func (y *Story) commit(name string, w events.Writer, author func(events.Fact) string, facts []events.Fact) {
+	y.t.Helper()
 	if len(facts) == 0 {
 		return
 	}
@@ -326,7 +331,7 @@ func (y *Story) Commit(name string, w events.Writer, source string, facts ...eve
 		if f.Kind() == "session.claimed" {
 			c.epoch++
 		}
-		evs[i] = events.New(fmt.Sprintf("e%d-%d", c.Seq, i), source, s.Ref(), c.epoch, y.Now, f)
+		evs[i] = events.New(fmt.Sprintf("e%d-%d", c.Seq, i), author(f), s.Ref(), c.epoch, y.Now, f)
 	}
 	body, err := events.EncodeBatch(evs)
 	if err != nil {

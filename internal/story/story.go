@@ -72,6 +72,8 @@ type Outcome struct {
 	Reply  any           // shown as JSON in place of all else
 	Writer events.Writer // "": the service
 	Source string        // "": the writer
+	// Author returns the source of a fact. Nil: Source.
+	Author func(events.Fact) string
 }
 
 // Story is the sessions of a story, their logs and the clock.

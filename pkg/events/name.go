@@ -269,6 +269,11 @@ func (c Cell) ParkedSubject(why string, r Ref) string {
 // NudgeSubject returns the subject on which a harness is notified of a changed session.
 func (c Cell) NudgeSubject(harness string) string { return c.lower + ".nudge." + tok(harness) }
 
+// NudgeFilter returns the subject by which a harness subscribes to its nudges. It has a wildcard, because the broker
+// delivers for another user's push consumer to a subscription whose subject is exactly the delivery subject. Of the
+// subjects of a cell only nudges match it.
+func (c Cell) NudgeFilter(harness string) string { return c.lower + ".*." + tok(harness) }
+
 // ProgressSubject returns the subject of a session's pings.
 func (c Cell) ProgressSubject(r Ref) string { return c.lower + ".progress." + r.tokens() }
 
@@ -375,6 +380,9 @@ func SessionKeys(harness string) string {
 	}
 	return "session." + tok(harness) + ".*"
 }
+
+// SessionKeysNamed returns the filter for the documents of the sessions of this name, of all harnesses.
+func SessionKeysNamed(session string) string { return "session.*." + tok(session) }
 
 // ParseSessionKey parses the key of a document.
 func ParseSessionKey(key string) (Ref, error) {

@@ -42,6 +42,9 @@ func TestProviders(t *testing.T) {
 			failure.ContextExceeded},
 		{"OpenAI, only the link", failure.Raw{Status: 429, Text: "Slow down. See " +
 			"https://platform.openai.com/account/billing"}, failure.RateLimit},
+		{"a bare token as the code", failure.Raw{Status: 429, Code: "prompt_too_long", Text: "Too much."},
+			failure.ContextExceeded},
+		{"a bare token as the text", failure.Raw{Status: 400, Text: "prompt_too_long"}, failure.ContextExceeded},
 		{"OpenAI, too long", failure.Raw{Status: 400, Code: "context_length_exceeded",
 			Text: "This model's maximum context length is 8192 tokens. However, your messages resulted in 8545 " +
 				"tokens. Please reduce the length of the messages."}, failure.ContextExceeded},

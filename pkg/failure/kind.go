@@ -10,10 +10,12 @@ const (
 	ContextExceeded = "context_exceeded" // more than the model's context; a compaction is needed
 	EmptyOutput     = "empty_output"     // the model ended without text and without a call
 	Interrupted     = "interrupted"      // its process died
+	HandlerError    = "handler_error"    // an error of the agent's own code; it gets one more attempt
 	InvalidRequest  = "invalid_request"  // the provider rejects the request, and no other kind fits
 	ModelNotFound   = "model_not_found"  // the provider has no such model
 	ModelRefusal    = "model_refusal"    // the provider's filter, or the model, refuses to answer
 	Network         = "network"          // no response: refused, reset, timed out
+	OutcomeUnknown  = "outcome_unknown"  // a step was cut off, and is not run again: a person has to look
 	Quota           = "quota"            // the account's paid quota is used up; time alone does not help
 	RateLimit       = "rate_limit"       // too many requests or tokens; time helps
 	RuntimeNotReady = "runtime_not_ready"
@@ -37,7 +39,8 @@ const (
 
 // A turn and a message have different lists of final kinds.
 var (
-	turnFinal = []string{Authentication, Quota, ModelNotFound, ContextExceeded, Aborted, RuntimeNotReady, ModelRefusal}
+	turnFinal = []string{Authentication, Quota, ModelNotFound, ContextExceeded, Aborted, RuntimeNotReady, ModelRefusal,
+		OutcomeUnknown}
 	sendFinal = []string{
 		APIKeyNotFound,
 		OAuthNotConnected,
@@ -57,6 +60,7 @@ var (
 	others = []string{
 		BadSummary,
 		EmptyOutput,
+		HandlerError,
 		Interrupted,
 		InvalidRequest,
 		Network,

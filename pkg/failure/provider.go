@@ -5,6 +5,7 @@ package failure
 var byCode = map[string]string{
 	// OpenAI, Azure and compatible APIs
 	"context_length_exceeded":              ContextExceeded,
+	"prompt_too_long":                      ContextExceeded,
 	"model_max_prompt_tokens_exceeded":     ContextExceeded,
 	"insufficient_quota":                   Quota,
 	"billing_hard_limit_reached":           Quota,
@@ -69,6 +70,7 @@ var (
 	// minute.
 	contextWords = []string{
 		"prompt is too long",
+		"prompt_too_long",
 		"prompt too long",
 		"context_length_exceeded",
 		"context length exceeded",

@@ -8,8 +8,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Get asks for one session's document, as it is in the log now. Refusals: 400, 404, 503.
-type Get struct{ events.Ref }
+// Get asks for one session's document, as it is in the log now, or as it was. Refusals: 400, 404, 503; with At also 409
+// and 410.
+type Get struct {
+	events.Ref
+	At uint64 `json:"at,omitempty"` // a place of the log: the fold of the commits up to it; 0: now
+	By string `json:"by,omitempty"` // one request with At of each person runs at a time
+}
 
 // Document is a session's document.
 type Document struct {

@@ -45,9 +45,10 @@ func dropCarried(list []Carried, prompt string) []Carried {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// carried resolves the prompts of a fact: the chain of the turn that it continues, its prompt and its prompts. It
-// leaves out unknown prompts and those that still wait for a person.
-func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
+// carried resolves the prompts of a fact about a turn that takes a message, or none: the chain of the turn that it
+// continues, its prompt and its prompts. It leaves out unknown prompts, those without a decision, and those whose
+// answer is another message in the queue, because that message brings them.
+func (f *fold) carried(ofTurn, prompt string, prompts []string, message string) []Carried {
 	var list []Carried
 	for _, c := range f.chain(ofTurn) {
 		if !f.waitsAsMessage(c.Prompt) {
@@ -62,6 +63,9 @@ func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 		c, ok := f.resolve(id)
 		if !ok {
 			c, ok = f.gone[id]
+		}
+		if m := f.QueuedAnswer(id); m != "" && m != message || c.Status == Withdrawn {
+			continue
 		}
 		if ok && !has(list, id) && (f.keeps(id) || f.delivered(list) < deliveredCarriedMax) {
 			list = f.carry(list, c)
@@ -224,21 +228,28 @@ func (s *State) calls(c Carried) bool {
 // decisionWaits reports whether a turn could begin for a decision that no completed turn has had: also for one that its
 // asker waits for, because the asker may be dead.
 func (s *State) decisionWaits() bool {
+	waits := func(c Carried) bool {
+		return c.Status.callsForTurn() && !c.Quiet && c.Seq > max(s.StoppedSeq, s.QuietSeq)
+	}
 	for id, p := range s.Prompts {
-		if p.Status != Awaiting && s.calls(p.carried(id)) {
+		if waits(p.carried(id)) {
 			return true
 		}
 	}
-	return s.LastTurn != nil && slices.ContainsFunc(s.LastTurn.Prompts, s.calls)
+	return slices.ContainsFunc(s.unfinished(), waits)
+}
+
+// rests reports whether the session is open, no turn is open or requested, and neither a prompt, a child nor a
+// compaction holds the next one.
+func (s *State) rests() bool {
+	return s.Opened() && s.Closed == nil && s.Turn == nil && s.Pending.Turn == nil && s.BlockedBy() == "" &&
+		len(s.WaitsFor) == 0 && !s.CompactionOpen() && !s.CompactionFirst() && !s.Held()
 }
 
 // owed is [State.Owed] without its bound.
 func (s *State) owed() (f events.TurnRequested, ok bool) {
 	switch {
-	case !s.Opened(), s.Closed != nil, s.Turn != nil, s.Pending.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
-		return f, false
-	case s.CompactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 &&
-		s.QueueMoves():
+	case !s.rests(), s.RetryFirst() && s.heldTurn() == "", len(s.Queue) > 0 && s.QueueMoves():
 		return f, false
 	}
 	if f, ok = s.continues(s.calls); ok {
@@ -247,21 +258,40 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 	return s.owedMessage()
 }
 
+// StillRequested returns the request that takes the place of a person's request when its answer is taken back: another
+// decision after the same hold stands, and it has moved the queue. was is the request with the answer. ok is false
+// without such a decision, and if something goes first.
+func (s *State) StillRequested(was *PendingTurn) (f events.TurnRequested, ok bool) {
+	if was == nil || was.Held == 0 || !s.rests() || s.RetryFirst() && s.heldTurn() == "" {
+		return f, false
+	}
+	f, ok = s.continues(func(c Carried) bool {
+		p := s.Prompts[c.Prompt]
+		return s.calls(c) && (p == nil || !s.Owns(p.Epoch)) // a decision for a living process requests no turn
+	})
+	if ok {
+		return f, true
+	}
+	return s.owedMessage()
+}
+
 // continues returns the request for a turn that names the decisions that no completed turn has had, for the first one
-// for which calls is true.
+// for which calls is true and that the owner does not take in by itself.
 func (s *State) continues(calls func(Carried) bool) (f events.TurnRequested, ok bool) {
 	for _, id := range s.Carry() {
 		c, _ := s.resolve(id)
-		if !calls(c) {
+		p := s.Prompts[id]
+		if !calls(c) || p != nil && s.ownerTakesIn(p) { // a call may wait for it that has outlived its turn
 			continue
 		}
 		turn, l := "", s.LastTurn
-		if p := s.Prompts[id]; p != nil {
+		switch {
+		case l != nil && l.Outcome != OutcomeCompleted && (p == nil || has(l.Prompts, id)):
+			turn = l.ID // it had the decision, and is to have its message and options again
+		case p != nil:
 			turn = p.Turn
-		} else if l.Outcome != OutcomeCompleted { // the turn that had it, and is to have its options again
-			turn = l.ID
 		}
-		return s.Continue(id, turn, ""), true
+		return s.Continue(id, s.Continued(turn), ""), true
 	}
 	return f, false
 }
@@ -292,14 +322,27 @@ func (s *State) owedMessage() (f events.TurnRequested, ok bool) {
 		return f, false
 	}
 	p := s.Prompts[first]
-	return s.Continue(first, p.Turn, s.answerMessage(first, p)), true
+	return s.Continue(first, s.Continued(p.Turn), s.answerMessage(first, p)), true
 }
 
-// crashIsHeld reports whether the last turn was interrupted and the policy leaves it to a person to continue.
-func (s *State) crashIsHeld() bool {
+// heldTurn returns the last turn if it was interrupted and the policy leaves it to a person to continue, "" otherwise.
+// An abandoned retry of an earlier turn does not matter. A planned one, and a person's newer message (R15), go first.
+func (s *State) heldTurn() string {
 	l := s.LastTurn
-	return l != nil && l.Outcome == OutcomeInterrupted && s.Policy.Resume == events.ResumeHold && s.Retry.State == ""
+	switch {
+	case s.Turn != nil, l == nil, s.Policy.Resume != events.ResumeHold:
+		return ""
+	case l.Outcome != OutcomeInterrupted, l.Actor == events.ActorPerson:
+		return ""
+	case s.RetryPlanned(), s.NewerMessage(s.HeldSeq):
+		return ""
+	}
+	return l.ID
 }
+
+// Continued returns the turn that a decision about a prompt of this turn continues: the one that waits for a person
+// after its process died, so that it stays resumable (R14), or else the turn of the prompt.
+func (s *State) Continued(ofTurn string) string { return orElse(s.heldTurn(), ofTurn) }
 
 // callsForTurn reports whether a decision that nothing delivers calls for a turn. A dismissal does not: the person
 // wants the question gone, and nothing else. The next turn names it.
@@ -391,12 +434,18 @@ func (s *State) Naming(f events.TurnRequested) events.TurnRequested {
 
 // waitsAsMessage reports whether the answer to a prompt waits in the queue as a message: then the turn that takes the
 // message has the prompt.
-func (s *State) waitsAsMessage(prompt string) bool {
+func (s *State) waitsAsMessage(prompt string) bool { return s.QueuedAnswer(prompt) != "" }
+
+// QueuedAnswer returns the id of the message in the queue that the answer to a prompt became, "" without one.
+func (s *State) QueuedAnswer(prompt string) string {
 	p := s.Prompts[prompt]
 	if p == nil || p.Status != Answered || p.Delivery != events.DeliverMessage {
-		return false
+		return ""
 	}
-	return s.queued(s.answerMessage(prompt, p)) >= 0
+	if m := s.answerMessage(prompt, p); s.queued(m) >= 0 {
+		return m
+	}
+	return ""
 }
 
 // Carries reports whether the open turn has this settled prompt.
@@ -453,7 +502,8 @@ func (f *fold) notPending(prompt string) {
 
 // dropNeedless takes back a requested turn that only decisions called for, when the owner has all of them: an Ask may
 // return in the instant in which its turn completes. The request is still needed if it continues the open turn or takes
-// a message, and for a decision whose turn ended without completing.
+// a message, and for a decision whose turn ended without completing. A decision from before a person's stop counts only
+// after a person's resume, which requests the turn for such a decision.
 func (f *fold) dropNeedless() {
 	p := f.Pending.Turn
 	switch {
@@ -462,9 +512,12 @@ func (f *fold) dropNeedless() {
 	case f.queued(p.Message) >= 0 || f.Turn != nil && f.Turn.ID == p.OfTurn:
 		return
 	}
+	resumed := p.By != "" && slices.ContainsFunc(p.Prompts, func(c Carried) bool {
+		return c.Prompt == p.Prompt && c.Seq <= f.StoppedSeq
+	})
 	needed := func(c Carried) bool {
 		cut := f.LastTurn != nil && has(f.LastTurn.Prompts, c.Prompt)
-		return !c.Quiet && c.Seq > f.StoppedSeq && (cut || !f.hadByOwner(c))
+		return !c.Quiet && (resumed || c.Seq > f.StoppedSeq) && (cut || !f.hadByOwner(c))
 	}
 	if !slices.ContainsFunc(f.brings(), needed) {
 		f.Pending.Turn = nil

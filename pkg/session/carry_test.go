@@ -390,8 +390,9 @@ func TestAnswerTakenBack(t *testing.T) {
 	}
 	f.append(events.WriterLedger, d.Facts...)
 	f.append(events.WriterCompaction, events.MessageWithdrawn{Message: f.s.Queue[0].ID, By: "ada"})
-	if got := f.s.Carry(); len(got) != 0 || f.s.Prompts["p1"] != nil {
-		t.Errorf("%v, still owed: %v", got, keys(f.s.Prompts))
+	again := f.s.Prompts["p1"]
+	if got := f.s.Carry(); len(got) != 0 || again == nil || again.Status != session.Awaiting {
+		t.Errorf("%v is still owed, and the prompt is %+v", got, again)
 	}
 	for i := range session.RecentMax {
 		id := fmt.Sprint("m", i)

@@ -1,10 +1,12 @@
 package session_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // optional is a question that does not block.
@@ -49,7 +51,7 @@ func TestAFailureHoldsADecision(t *testing.T) {
 	f.mustOwe("after a turn that completed", true)
 }
 
-// TestAStopHoldsADecision: a person answers and stops the turn, which completes all the same. The queue moves, and the
+// TestAStopHoldsADecision: a person answers and stops the turn, which completes all the same. The queue waits, and the
 // answer calls for no turn until a turn begins that a person caused or requested.
 func TestAStopHoldsADecision(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -82,7 +84,7 @@ func TestAStopHoldsADecision(t *testing.T) {
 			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 			stopped := f.s.Seq
 			f.e(events.TurnCompleted{Turn: "t1"})
-			if !f.s.QueueMoves() || f.s.StoppedSeq != stopped {
+			if f.s.HeldSeq != stopped || f.s.StoppedSeq != stopped {
 				t.Errorf("held %d, stopped %d, want %d", f.s.HeldSeq, f.s.StoppedSeq, stopped)
 			}
 			f.mustOwe("after the stop", false)
@@ -336,6 +338,97 @@ func TestNeededRequestsStay(t *testing.T) {
 			f.e(c.receipt)
 			if p := f.s.Pending.Turn; (p == nil) != c.gone || p != nil && p.ID != requested {
 				t.Errorf("after the receipt %+v is requested", p)
+			}
+		})
+	}
+}
+
+// TestTheLastTurnIsKnown: 50 endings came after that of the last turn, so the turn's own ending is not kept. A stop of
+// the turn counts, and its queued message waits. No turn begins again under the turn's id, nothing opens in the turn,
+// and its last report of usage counts.
+func TestTheLastTurnIsKnown(t *testing.T) {
+	crowded := func(t *testing.T) *feeder {
+		f := newFeeder(t)
+		f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true})
+		f.e(events.TurnCompleted{Turn: "t1"})
+		for i := range session.RecentMax {
+			call := fmt.Sprintf("c%d", i)
+			f.e(events.ToolStarted{Call: call, Name: "bash", Background: true})
+			f.e(events.ToolCompleted{Call: call})
+		}
+		if _, kept := f.s.Ended(session.EntityTurn, "t1"); kept {
+			t.Fatal("the ending of t1 is still kept")
+		}
+		return f
+	}
+	t.Run("stop", func(t *testing.T) {
+		f := crowded(t)
+		f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: []byte(`"x"`)})
+		d, err := f.s.Stop(request.Stop{Ref: f.s.Ref(), By: "ada"})
+		if err != nil || len(d.Facts) != 1 {
+			t.Fatalf("%+v %v", d, err)
+		}
+		f.append(events.WriterLedger, d.Facts...)
+		if f.s.QueueMoves() || f.s.StoppedSeq != f.s.Seq || f.s.Pending.Stop == nil {
+			t.Errorf("the stop is ignored: %+v", f.s.Ignored.Last)
+		}
+	})
+	t.Run("usage", func(t *testing.T) {
+		f := crowded(t)
+		f.e(events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 7}})
+		if f.s.Usage == nil {
+			t.Error("the report is lost")
+		}
+	})
+	for name, c := range map[string]struct {
+		fact events.Fact
+		why  string
+	}{
+		"start":   {events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true}, session.WhyClosedID},
+		"request": {events.TurnRequested{Turn: "t1", Cause: events.CauseResume}, session.WhyClosedID},
+		"end":     {events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "quota"}}, session.WhyClosedID},
+		"call":    {events.ToolStarted{Call: "late", Turn: "t1", Name: "bash"}, session.WhyTurnEnded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := crowded(t)
+			by := events.WriterHarness
+			if name == "request" {
+				by = events.WriterRetry
+			}
+			f.append(by, c.fact)
+			if l := f.s.Ignored.Last; l == nil || l.Why != c.why {
+				t.Errorf("ignored: %+v, want %s", l, c.why)
+			}
+		})
+	}
+}
+
+// TestASecondStop: a stop is not confirmed, and a service has requested or scheduled a turn since. A second stop is
+// stored and takes that back. A third one appends nothing.
+func TestASecondStop(t *testing.T) {
+	for name, facts := range map[string]func(f *feeder){
+		"requested": func(f *feeder) {
+			f.append(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer, OfTurn: "t1"})
+		},
+		"scheduled": func(f *feeder) {
+			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+			f.append(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DueAt: storyBegin})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+			f.append(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			facts(f)
+			for _, want := range []int{1, 0} {
+				d, err := f.s.Stop(request.Stop{Ref: f.s.Ref(), By: "ada"})
+				if err != nil || len(d.Facts) != want {
+					t.Fatalf("%+v %v, want %d facts", d, err, want)
+				}
+				f.append(events.WriterLedger, d.Facts...)
+			}
+			if f.s.Pending.Turn != nil || f.s.RetryPlanned() {
+				t.Errorf("requested: %+v, retry: %+v", f.s.Pending.Turn, f.s.Retry)
 			}
 		})
 	}

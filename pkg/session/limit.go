@@ -37,7 +37,7 @@ const (
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them
 	callBytes     = 135       // bytes of JSON around the texts of a call
-	promptBytes   = 360       // of a prompt
+	promptBytes   = 396       // of a prompt
 	carriedBytes  = 100       // of a prompt that a turn carries, once it is settled
 	carriedLists  = 2         // lists that may hold it: of the open turn, or the last one, and of the requested one
 	messageBytes  = 115       // of a queued message

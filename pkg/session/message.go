@@ -50,10 +50,12 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 			f.HeldSeq = p.Held // the answer that had let the queue move is taken back
 		}
 	}
-	for id, p := range f.Prompts {
-		if f.isAnswer(id, p, fact.Message) {
-			delete(f.Prompts, id) // the person has taken the answer back
-			f.notCarried(id)
+	if l := f.LastTurn; l != nil && l.Message == fact.Message { // a stopped request: no turn has had the message
+		l.Message, l.MessageSeq = "", 0
+	}
+	for _, id := range sortedKeys(f.Prompts) {
+		if p := f.Prompts[id]; f.isAnswer(id, p, fact.Message) {
+			f.reopen(id, p)
 			f.dropNeedless()
 		}
 	}

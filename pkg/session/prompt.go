@@ -317,18 +317,56 @@ func (s *State) isAnswer(prompt string, p *Prompt, message string) bool {
 	return p.Status == Answered && p.Delivery == events.DeliverMessage && s.answerMessage(prompt, p) == message
 }
 
-// answerMessage is the id of the message that the answer to a prompt becomes when its asker is gone.
+// answerMessage is the id of the message that the answer to a prompt becomes when its asker is gone. An answer that is
+// given after one was taken back becomes another message.
 func (s *State) answerMessage(prompt string, p *Prompt) string {
-	return events.DeriveID("answer", s.Session, prompt, strconv.FormatUint(p.Seq, 10))
+	return events.DeriveID("answer", s.Session, prompt, strconv.FormatUint(max(p.Seq, p.ReopenedSeq), 10))
+}
+
+// reopen applies that a person takes back the answer to a prompt. The prompt waits again, as if the answer had not been
+// given: it is withdrawn if its turn has ended since, and superseded if the person has sent a message since.
+func (f *fold) reopen(id string, p *Prompt) {
+	f.notCarried(id)
+	f.Recent = slices.DeleteFunc(f.Recent, func(e Ending) bool { return e.Entity == EntityPrompt && e.ID == id })
+	later := f.laterMessage(p.SettledSeq)
+	p.Status, p.Reason, p.SettledSeq = Awaiting, "", 0
+	p.UpdatedAt, p.ReopenedSeq = f.c.At, f.c.Seq
+	switch {
+	case p.Turn != "" && f.openTurn(p.Turn) == "":
+		f.withdraw(id, events.ReasonTurnEnded)
+	case later != "":
+		f.supersedePrompt(id, later)
+	}
+}
+
+// laterMessage returns a message of a person from after a place in the log: in the queue, or of the open or the last
+// turn. It returns "" without one.
+func (s *State) laterMessage(seq uint64) string {
+	for _, m := range s.Queue {
+		if !m.Synthetic && m.Seq > seq {
+			return m.ID
+		}
+	}
+	if t := s.Turn; t != nil && !t.Synthetic && t.MessageSeq > seq {
+		return t.Message
+	}
+	if t := s.LastTurn; t != nil && !t.Synthetic && t.MessageSeq > seq {
+		return t.Message
+	}
+	return ""
 }
 
 // supersede: a person's message takes the place of every awaiting blocking question whose answer could have been one.
 func (f *fold) supersede(message string) {
 	for _, id := range sortedKeys(f.Prompts) {
-		if p := f.Prompts[id]; p.Status == Awaiting && p.Blocking && p.OnOwnerLoss == events.LossKeep {
-			f.settle(id, Superseded, message)
-			f.derive(events.PromptSuperseded{Prompt: id, Message: message})
-		}
+		f.supersedePrompt(id, message)
+	}
+}
+
+func (f *fold) supersedePrompt(id, message string) {
+	if p := f.Prompts[id]; p.Status == Awaiting && p.Blocking && p.OnOwnerLoss == events.LossKeep {
+		f.settle(id, Superseded, message)
+		f.derive(events.PromptSuperseded{Prompt: id, Message: message})
 	}
 }
 
@@ -372,5 +410,6 @@ func promptFields(c *codec.Codec, p *Prompt) {
 	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
 	codec.SomeNumber(c, `,"deadline_seq":`, &p.DeadlineSeq)
 	codec.SomeFlag(c, `,"unattended":`, &p.Unattended)
+	codec.SomeNumber(c, `,"reopened_seq":`, &p.ReopenedSeq)
 	c.Mark(`}`)
 }

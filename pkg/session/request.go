@@ -166,16 +166,18 @@ func (s *State) ownsCall(call string) bool {
 	return c != nil && s.Owns(c.Epoch)
 }
 
-// Continues reports whether a settlement of a prompt whose asker is gone continues the conversation. A dismissal
-// continues only the open turn that asked, and only if no person has stopped the session: the person wants the question
-// gone, and nothing else. The next turn names it.
+// Continues reports whether a settlement of a prompt whose asker is gone continues the conversation. An answer and a
+// rejection do. A dismissal, a deadline and a message that took the place of the prompt continue only the open turn
+// that asked, and only if no person has stopped the session: they do not tell the agent what to do, and the queue hands
+// out the message. The next turn names the prompt.
 func (s *State) Continues(p *Prompt, status Status) bool {
-	return status != Dismissed || s.openTurn(p.Turn) != "" && s.StoppedSeq == 0
+	return status.callsForTurn() || s.openTurn(p.Turn) != "" && s.StoppedSeq == 0
 }
 
 // continuation requests one turn that continues the session, unless something still blocks or holds it.
 func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
-	if s.Runs(p.Turn) || s.Displaces(p.Turn) {
+	next := s.Continued(p.Turn)
+	if s.Runs(p.Turn) || s.Displaces(next) {
 		return nil // its owner continues by itself, or the turn that goes first names the decision
 	}
 	for id, q := range s.Prompts {
@@ -188,7 +190,7 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 			return nil
 		}
 	}
-	return []events.Fact{s.Continue(prompt, p.Turn, message)}
+	return []events.Fact{s.Continue(prompt, next, message)}
 }
 
 // Displaces reports whether a turn that is requested for a decision about a prompt of this turn would take the place of
@@ -242,7 +244,9 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 	return s.Naming(f)
 }
 
-// Stop decides on a stop. A session without a running turn needs none: that is a success.
+// Stop decides on a stop. A session in which nothing runs, and nothing would begin by itself, needs none: that is a
+// success. In a session that has had no turn, the turn that would begin is requested and stopped in one commit. The
+// person is the author of the stop, the service is the author of the request.
 func (s *State) Stop(w request.Stop) (Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return Decision{}, err
@@ -254,12 +258,17 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 				Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
 	turns := s.toStop()
-	if len(turns) == 0 {
+	switch {
+	case len(turns) == 0 && s.follows(): // the session has had no turn
+		first := s.firstTurn()
+		return Decision{Facts: []events.Fact{first, events.TurnStopRequested{Turn: first.Turn,
+			Actor: events.ActorPerson, By: w.By, Reason: w.Reason}}}, nil
+	case len(turns) == 0:
 		return Decision{Seq: s.Seq}, nil
 	}
 	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson &&
-		!s.NewerMessage(p.Seq) {
-		return Decision{Seq: p.Seq}, nil
+		!s.begins() {
+		return Decision{Seq: p.Seq}, nil // that stop holds all that this one would hold
 	}
 	var d Decision
 	for _, turn := range turns {
@@ -284,17 +293,42 @@ func (s *State) toStop() []string {
 	}
 	// another one, which failed while that one waits
 	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
-	begins := s.afterCompaction() || s.decisionWaits() || len(s.Queue) > 0 && s.QueueMoves()
-	if undecided || s.LastTurn != nil && begins {
+	if undecided || s.LastTurn != nil && s.follows() {
 		turns = append(turns, s.LastTurn.ID)
 	}
 	return slices.Compact(turns)
 }
 
+// firstTurn returns the request for the turn that would begin by itself in a session that has had none, for a stop that
+// has to name a turn.
+func (s *State) firstTurn() events.TurnRequested {
+	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, "stopped", fmt.Sprint(s.Seq)),
+		Cause: events.CauseMessage}
+	if len(s.Queue) > 0 {
+		f.Message = s.Queue[0].ID
+	}
+	return s.Naming(f)
+}
+
+// begins reports whether a turn would begin by itself although a person's stop is not confirmed: for an act that is
+// newer than the stop.
+func (s *State) begins() bool { return s.Pending.Turn != nil || s.RetryPlanned() || s.follows() }
+
+// follows reports whether a turn could be requested for what waits, and no stop holds that: when the conversation has
+// been compacted, for a decision, or for a queued message. A message that waits since a failure is one of these: it
+// begins when the agent has completed a turn of its own.
+func (s *State) follows() bool {
+	queued := len(s.Queue) > 0 && (s.QueueMoves() || s.Queue[len(s.Queue)-1].Seq > s.StoppedSeq)
+	return s.afterCompaction() || s.decisionWaits() || queued
+}
+
 // afterCompaction reports whether a turn continues by itself when the open compaction, or the last one, is over.
 func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn
-	if !s.CompactionOpen() {
+	switch {
+	case s.Turn != nil:
+		return false // a stop of that turn ends what follows
+	case !s.CompactionOpen():
 		return s.FollowUp() != ""
 	}
 	return c.FollowUp == events.FollowContinue && t != nil && t.ID == c.Turn && t.Outcome != OutcomeCompleted &&

@@ -15,8 +15,11 @@ const (
 	RetryStopped    = "stopped"          // a person stopped the turn
 )
 
-// sameFailuresMax is how many failures of one kind in a row are retried; more attempts are of no use.
-const sameFailuresMax = 20
+// How many failures of one kind in a row end the attempts: of any kind, and of an error of the agent's own code.
+const (
+	sameFailuresMax    = 20
+	handlerFailuresMax = 2
+)
 
 // RetryEnds returns the reason why the last turn, which ended in this failure, gets no automatic attempt of this
 // number, or "" if it gets one.
@@ -34,6 +37,8 @@ func (s *State) RetryEnds(failed *events.Failure, attempt int) string {
 		return RetryDisabled
 	case interrupted && s.Retry.Resumes >= p.ResumeMax:
 		return RetryResumes
+	case !interrupted && failed.Kind == failure.HandlerError && s.Retry.SameFailures >= handlerFailuresMax:
+		return RetryNoProgress
 	case !interrupted && s.Retry.SameFailures >= sameFailuresMax:
 		return RetryNoProgress
 	case p.RetryMax > 0 && attempt > p.RetryMax:
@@ -62,7 +67,7 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return WhyUnknown
 	}
-	if f.RetryPlanned() && f.RetryFirst() {
+	if l := f.LastTurn; f.RetryPlanned() && f.RetryFirst() && (l == nil || l.ID == f.Retry.Turn) {
 		// else the queue waits since the turn ended: what a person said after that is newer, however late this comes
 		f.HeldSeq = f.c.Seq
 	}

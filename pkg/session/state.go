@@ -16,8 +16,15 @@ const Version = 1
 // keep what an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
 // Rules 3: each of them says which owner has it, and the document says where a person stopped the session. Rules 4: a
 // person's stop that is not confirmed moves to the next turn that the harness begins by itself. Rules 5: a turn keeps
-// each decision that has no receipt, and the place of the last one that ended a call of it while it had no owner.
-const FoldRules = 5
+// each decision that has no receipt, and the place of the last one that ended a call of it while it had no owner. Rules
+// 6: a stop of the last turn counts, however many endings came after that turn's. A turn does not bring an answer that
+// waits in the queue as another message. A prompt waits again when a person takes the answer back. The queue waits
+// after a turn that completes although a person has stopped it. A stop of a person keeps its actor when the harness
+// confirms it with another one. A turn that a person resumed for a decision from before a stop stays requested.
+// A message from after the last turn does not wait when the retry of an earlier turn is abandoned. Rules 7: a person's
+// stop of a requested turn is pending until its receipt, and ends when a turn begins in place of one that a person
+// requested.
+const FoldRules = 7
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string
@@ -83,7 +90,7 @@ type State struct {
 	// the ending since which the queue waits for a person; 0: it moves by itself
 	HeldSeq uint64 `json:"held_seq,omitempty"`
 	// StoppedSeq is the place of a person's last stop. A decision before it calls for no turn. 0 once a turn that a
-	// person asked for has begun.
+	// person asked for has begun, or one in its place.
 	StoppedSeq uint64  `json:"stopped_seq,omitempty"`
 	Pending    Pending `json:"pending,omitzero"`
 
@@ -219,6 +226,8 @@ type Prompt struct {
 	DeadlineSeq uint64            `json:"deadline_seq,omitempty"` // of the commit that set the deadline; 0: Seq
 	// its process lives, and nothing there waits for the decision
 	Unattended bool `json:"unattended,omitempty"`
+	// of the commit that took an answer back, after which the prompt waits again; 0: none did
+	ReopenedSeq uint64 `json:"reopened_seq,omitempty"`
 }
 
 // Due returns when an awaiting prompt with a deadline expires, by the broker's clock after these steps.

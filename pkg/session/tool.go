@@ -56,7 +56,7 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 
 // turnIsOver: what a harness says of a turn that has ended no longer opens anything.
 func (s *State) turnIsOver(turn string) bool {
-	return turn != "" && (s.Turn == nil || s.Turn.ID != turn) && s.ended(EntityTurn, turn) != nil
+	return turn != "" && (s.Turn == nil || s.Turn.ID != turn) && s.turnEnded(turn)
 }
 
 // openTurn is the turn if it is the open one; what names an unknown turn is opened without one.

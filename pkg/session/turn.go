@@ -30,7 +30,7 @@ func (f *fold) applyTurn() (why string, ok bool) {
 // turnRequested: a newer request replaces a pending one.
 func (f *fold) turnRequested(fact events.TurnRequested) string {
 	switch {
-	case f.Turn != nil && f.Turn.ID == fact.Turn || f.ended(EntityTurn, fact.Turn) != nil:
+	case f.Turn != nil && f.Turn.ID == fact.Turn || f.turnEnded(fact.Turn):
 		return WhyClosedID
 	case f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn:
 		return WhyOpen
@@ -43,7 +43,7 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 			held = p.Held
 		}
 	}
-	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts)
+	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts, fact.Message)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message,
 		MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
 		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts,
@@ -93,20 +93,20 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	if t := f.Turn; t != nil && t.ID == fact.Turn {
 		return f.turnAgain(fact)
 	}
-	if f.ended(EntityTurn, fact.Turn) != nil {
+	if f.turnEnded(fact.Turn) {
 		return WhyClosedID
 	}
 	var prompts []Carried
-	asked, by := f.c.Seq, ""
+	asked := f.c.Seq
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
-		prompts, asked, by = p.Prompts, p.Seq, p.By
+		prompts, asked = p.Prompts, p.Seq
 	}
 	said := f.MessageSeq(fact.Message) // while all who know are still there
 	if said != 0 && asked == f.c.Seq {
 		asked = said // what was decided after a person's message is newer than its turn
 	}
-	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts) {
+	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts, fact.Message) {
 		prompts = f.carry(prompts, c)
 	}
 	requested := f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn
@@ -116,12 +116,9 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		Message: fact.Message, MessageSeq: said,
 		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
 	f.dequeue(fact.Message, said)
+	stopped := f.stopHolds(requested, asked)
 	f.Pending.Turn = nil
 	f.leaveOwed(asked)
-	stopped := f.stopMoves(requested, asked)
-	if !stopped && (by != "" || f.Turn.byPerson()) {
-		f.StoppedSeq = 0
-	}
 	switch {
 	case f.Turn.byPerson() && stopped:
 		f.Retry, f.ActiveAt = Retry{}, f.c.At
@@ -137,12 +134,35 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	return ""
 }
 
-// stopMoves moves a person's stop, which the harness has not confirmed, to the turn that now begins behind the stopped
-// one, and reports whether it does. The process began that turn before it read the stop. A turn that a service
-// requested after the stop, or that a person's later message caused, is newer than the stop, and the stop stays behind.
+// stopHolds applies the beginning of the open turn to a person's stop, and reports whether the stop holds this turn,
+// too. Otherwise the stop ends if a person has continued the session.
+func (f *fold) stopHolds(requested bool, asked uint64) bool {
+	resumed := f.personAsked()
+	if !resumed && f.stopMoves(requested, asked) {
+		return true
+	}
+	if resumed || f.Turn.byPerson() {
+		f.StoppedSeq = 0
+	}
+	return false
+}
+
+// personAsked reports whether a person requested the turn that has just begun, or another one, in whose place the agent
+// began it. The request for an answer that waits in the queue as a message does not count: the person can still take
+// that answer back.
+func (f *fold) personAsked() bool {
+	p := f.Pending.Turn
+	return p != nil && p.By != "" && (p.Cause != events.CauseAnswer || f.queued(p.Message) < 0)
+}
+
+// stopMoves moves a person's stop, which the harness has not confirmed, to the turn that now begins, and reports
+// whether it does. The process began that turn before it read the stop: no turn but the stopped one has ended since.
+// A turn that a service requested after the stop, or that a person's later message caused, is newer than the stop, and
+// the stop stays behind.
 func (f *fold) stopMoves(requested bool, asked uint64) bool {
 	p := f.Pending.Stop
-	if p == nil || p.Actor != events.ActorPerson || f.LastTurn == nil || f.LastTurn.ID != p.Turn {
+	l := f.LastTurn
+	if p == nil || p.Actor != events.ActorPerson || l == nil || l.ID != p.Turn && l.Seq > p.Seq {
 		return false
 	}
 	if asked > p.Seq && (requested || f.Turn.byPerson()) {
@@ -305,18 +325,28 @@ func (s *State) queuedSynthetic(message string) bool {
 	return i >= 0 && s.Queue[i].Synthetic
 }
 
+// turnEnded reports whether a turn has ended, as far as the document can tell: its ending is kept, or it is the last
+// turn, whose ending may be older than those that are kept.
+func (s *State) turnEnded(turn string) bool {
+	return s.LastTurn != nil && s.LastTurn.ID == turn || s.ended(EntityTurn, turn) != nil
+}
+
 // turnEnds is an ordinary ending of the turn it names.
 func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) string {
+	held := f.HeldSeq
 	switch {
 	case f.Turn != nil && f.Turn.ID == turn:
 		f.endTurn(outcome, reason, failure, nil)
-	case f.ended(EntityTurn, turn) != nil:
+	case f.turnEnded(turn):
 		return WhyClosedID
 	default:
 		return WhyUnknown
 	}
 	if outcome == OutcomeCompleted {
 		f.Retry, f.HeldSeq = Retry{}, 0
+		if held != 0 { // otherwise a person has continued the session since the stop
+			f.HeldSeq = f.StoppedSeq
+		}
 		f.dropNeedless()
 		if l := f.LastCompaction; l != nil {
 			l.Progress = true
@@ -343,17 +373,17 @@ func (f *fold) turnFailed(fact events.TurnFailed) string {
 	return ""
 }
 
-// turnStopRequested is pending work until the receipt, for the process that runs or ran the turn. A person's stop also
-// takes back what was only asked for: a requested turn, a retry.
+// turnStopRequested is pending work until the receipt, for the process that runs or ran the turn, or could begin it. A
+// person's stop also takes back what was only asked for: a requested turn, a retry.
 func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	p, person := f.Pending.Turn, fact.Actor == events.ActorPerson
 	open := f.Turn != nil && f.Turn.ID == fact.Turn
-	past := f.ended(EntityTurn, fact.Turn) != nil
+	past := f.turnEnded(fact.Turn)
 	planned := p != nil && p.ID == fact.Turn || f.Retry.Turn == fact.Turn // its ending may be forgotten
 	if !open && !past && !(person && planned) {
 		return WhyUnknown
 	}
-	if open || past && f.Owned {
+	if open || f.Owned { // the owner may begin by itself what was requested, before it reads the stop
 		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax),
 			Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
 	}
@@ -403,6 +433,8 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 		f.HeldSeq = held // it continues by itself
 	}
 	switch {
+	case why == "" && f.LastTurn.Actor == events.ActorPerson:
+		// a person stopped a turn that was already to stop for a compaction; the harness confirms what it read first
 	case why == "" && asked != nil:
 		f.LastTurn.Actor = orElse(word(fact.Actor), asked.Actor)
 	case why == "":

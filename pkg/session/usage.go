@@ -12,7 +12,7 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 	last, l := f.LastTurn, f.LastCompaction
 	switch {
 	case fact.Turn == "" || f.openTurn(fact.Turn) != "":
-	case f.ended(EntityTurn, fact.Turn) == nil:
+	case !f.turnEnded(fact.Turn):
 		return WhyUnknown
 	case f.Turn != nil || last == nil || last.ID != fact.Turn:
 		return WhyTurnEnded

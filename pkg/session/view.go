@@ -127,7 +127,7 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 		opened, epoch, tool = p.Seq, p.Epoch, BlockedTool{Call: p.Call, Name: p.Tool}
 		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt, b.Owned = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt,
 			s.Owned
-		b.Seq = max(p.Seq, p.SettledSeq)
+		b.Seq = max(p.Seq, p.SettledSeq, p.ReopenedSeq)
 		if p.Status != Awaiting {
 			b.ClosedAt = p.UpdatedAt
 		}
@@ -237,21 +237,44 @@ type WorkCompaction struct {
 	Message    string `json:"message,omitempty"`
 }
 
-// WorkTurn is a turn that the harness shall start.
+// WorkTurn is a turn that the harness shall start. A turn says what it is about: Message or Prompts is set for every
+// cause, also both.
+//
+//	cause       OfTurn            Message, Content        Prompts            Compaction
+//	message     –                 set                     if any wait        –
+//	follow-up   if it continues   of the held message,    if any wait        set
+//	            a turn            or of that turn
+//	retry       the failed turn   of that turn            all of that turn   –
+//	resume      the turn that     of that turn            all of that turn   –
+//	            was interrupted
+//	answer      the turn that     of that turn; empty     set; Prompt is the  –
+//	            asked, if any     if it has completed     one that caused it
+//
+// A turn that an agent began without a message has none, and neither has what continues it.
 type WorkTurn struct {
-	Turn      string          `json:"turn"`
-	Cause     events.Cause    `json:"cause"`
-	OfTurn    string          `json:"of_turn,omitempty"`
-	Message   string          `json:"message,omitempty"`
-	Content   json.RawMessage `json:"content,omitempty"`
-	Ref       string          `json:"ref,omitempty"`
-	Synthetic bool            `json:"synthetic,omitempty"` // the message is no person's
-	Options   json.RawMessage `json:"options,omitempty"`
-	Attempt   int             `json:"attempt"`
-	Prompt    string          `json:"prompt,omitempty"`
-	// what was decided that this turn is to bring to the agent, oldest first
-	Prompts    []TurnPrompt `json:"prompts,omitempty"`
-	Compaction string       `json:"compaction,omitempty"`
+	Turn  string       `json:"turn"`
+	Cause events.Cause `json:"cause"`
+	// OfTurn is the turn that this one continues, or whose question was decided.
+	OfTurn string `json:"of_turn,omitempty"`
+	// Message is the user input that the turn is about. Every attempt of a turn names the same.
+	Message string `json:"message,omitempty"`
+	// Content is the content of Message; empty if Ref has it, or if the message was taken too long ago to be kept.
+	Content json.RawMessage `json:"content,omitempty"`
+	// Ref is the object with content that is too large for an event.
+	Ref string `json:"ref,omitempty"`
+	// Synthetic: no person wrote the message.
+	Synthetic bool `json:"synthetic,omitempty"`
+	// Options make a retry the same request: those of the first turn for each that continues it; empty for a new
+	// message.
+	Options json.RawMessage `json:"options,omitempty"`
+	// Attempt counts the attempts, from 1.
+	Attempt int `json:"attempt"`
+	// Prompt is the decision that called for the turn, else the first of Prompts.
+	Prompt string `json:"prompt,omitempty"`
+	// Prompts are the decisions that this turn brings to the agent, oldest first.
+	Prompts []TurnPrompt `json:"prompts,omitempty"`
+	// Compaction is the compaction that the turn follows.
+	Compaction string `json:"compaction,omitempty"`
 }
 
 // TurnPrompt is one settled prompt that a turn brings to the agent: the decision itself, and where it stands in the

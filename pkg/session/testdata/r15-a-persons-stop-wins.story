@@ -9,12 +9,17 @@ stop {"by":"ada"}
 -- result --
 3 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 -- work --
-(none)
+harness: "h"
+session: "s"
+epoch: 1
+owned: true
+seq: 3
+stop: {"turn":"t1","actor":"person"}
 -- state phase queue last_turn pending --
 phase: "queued"
 queue: [{"message":"m1","seq":2,"synthetic":false,"at":"@2s"}]
 last_turn: {"id":"t1","outcome":"stopped","at":"@3s","message":"m1","message_seq":2,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
-pending: (nothing)
+pending: {"stop":{"turn":"t1","actor":"person","by":"ada","at":"@3s","seq":3}}
 -- facts --
 4 turn.started {"turn":"t1","cause":"message","message":"m1"}
 -- ignored --

@@ -16,4 +16,4 @@ stop {"by":"ada"}
 phase: "idle"
 retry: {"state":"abandoned","turn":"t1","attempt":2,"reason":"stopped","error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
 last_turn: {"id":"t1","outcome":"failed","reason":"server_error","at":"@3s","error":{"kind":"server_error","text":"x"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
-pending: (nothing)
+pending: {"stop":{"turn":"t2","actor":"person","by":"ada","at":"@5s","seq":5}}

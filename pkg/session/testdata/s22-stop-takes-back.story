@@ -16,7 +16,7 @@ last_turn: {"id":"t1","outcome":"completed","at":"@3s","cause":"message","attemp
 8 by=compaction turn.requested {"turn":"t4","cause":"message","message":"m4"}
 9 by=ledger turn.stop_requested {"turn":"t4","actor":"person","by":"ada"}
 -- state pending last_turn --
-pending: (nothing)
+pending: {"stop":{"turn":"t4","actor":"person","by":"ada","at":"@9s","seq":9}}
 last_turn: {"id":"t4","outcome":"stopped","at":"@9s","message":"m4","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":9}
 -- facts --
 10 turn.started {"turn":"t5","cause":"message"}
@@ -24,5 +24,5 @@ last_turn: {"id":"t4","outcome":"stopped","at":"@9s","message":"m4","cause":"mes
 12 by=retry turn.requested {"turn":"t6","cause":"resume","of_turn":"t5"}
 13 by=ledger turn.stop_requested {"turn":"t6","actor":"person","by":"ada"}
 -- state pending last_turn --
-pending: (nothing)
+pending: {"stop":{"turn":"t6","actor":"person","by":"ada","at":"@13s","seq":13}}
 last_turn: {"id":"t5","outcome":"failed","reason":"x","at":"@11s","error":{"kind":"x","text":"y"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":11}
