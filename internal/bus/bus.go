@@ -13,6 +13,7 @@
 //	objects    content that is too large for an event
 //	rpc        requests and services
 //	hint       nudges and signs of life
+//	presence   connections that have ended
 //	park       unreadable input
 //	layout     the streams and buckets of a cell
 //
@@ -35,6 +36,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/bus/objects"
 	"github.com/holdfast-dev/holdfast/internal/bus/park"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/priority"
@@ -61,6 +63,8 @@ type Bus struct {
 	Services *rpc.Services
 	// Hints sends and receives what may be lost.
 	Hints *hint.Hints
+	// Presence names connections that have ended.
+	Presence *presence.Presence
 	// Parking stores unreadable input.
 	Parking *park.Parking
 	// Layout sets up the streams of the cell.
@@ -79,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	}
 	b := &Bus{conn: conn, Log: log.New(conn), Consumers: consumer.New(conn), Clock: clock.New(conn),
 		Timers: timer.New(conn), Objects: objects.New(conn), Services: rpc.New(conn), Hints: hint.New(conn),
-		Parking: park.New(conn), Layout: layout.New(conn)}
+		Presence: presence.New(conn), Parking: park.New(conn), Layout: layout.New(conn)}
 	b.KV = kv.New(conn, b.Clock)
 	b.Leases = lease.New(conn, b.KV)
 	return b, nil

@@ -55,5 +55,8 @@ var (
 // also without a scheme.
 func Redacted(urls string) string { return core.Redacted(urls) }
 
-// LoginOf returns the user in a broker's URL, the first of several.
-func LoginOf(urls string) string { return core.LoginOf(urls) }
+// LoginOf returns the name of the user that logs in, the user in the broker's URL. It is never a token.
+func LoginOf(cfg Config) string { return core.LoginOf(cfg) }
+
+// NoCell reports whether an error says that the cell, or a part of it, was not set up.
+func NoCell(err error) bool { return core.NoStream(err) }

@@ -10,9 +10,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// pingsMax limits the sessions whose pings are remembered one by one. Above it all sessions count as heard from at that
-// instant. That delays the report of a stall, and never makes a false one.
-const pingsMax = 200_000
+// Limits of what is remembered of pings. Above one of them sessions count as heard from at that instant, which delays
+// the report of a stall and never makes a false one.
+const (
+	pingsMax        = 200_000 // sessions, of all harnesses
+	pingsHarnessMax = 50_000  // sessions, of one harness; above it the harness's own are forgotten
+	harnessesMax    = 10_000  // with pings
+)
 
 // A process that did not run for longer than standstillMin received no pings in that time: it was stopped, or had no
 // CPU.
@@ -29,16 +33,23 @@ type Activity struct {
 	link Link
 
 	mu    sync.Mutex
-	since time.Time // all sessions count as heard from at this instant
-	last  map[events.Ref]time.Time
-	beat  time.Time // when this process was last known to run
+	since time.Time          // all sessions count as heard from at this instant
+	last  map[string]*pinged // by harness
+	count int                // sessions in last
+	beat  time.Time          // when this process was last known to run
+}
+
+// pinged is what is remembered of the sessions of one harness.
+type pinged struct {
+	since time.Time            // they all count as heard from at this instant
+	last  map[string]time.Time // by session
 }
 
 // NewActivity returns an Activity in which all sessions are heard from now.
 func NewActivity(b *bus.Bus) *Activity { return newActivity(b, time.Now()) }
 
 func newActivity(b *bus.Bus, now time.Time) *Activity {
-	return &Activity{bus: b, since: now, last: map[events.Ref]time.Time{}, beat: now}
+	return &Activity{bus: b, since: now, last: map[string]*pinged{}, beat: now}
 }
 
 // Listen subscribes to pings until ctx ends. It returns when the broker has the subscription. An error is permanent.
@@ -83,8 +94,7 @@ func (h *Activity) runs(now time.Time) {
 
 func (h *Activity) recordRun(now time.Time) {
 	if now.Sub(h.beat) > standstillMin {
-		clear(h.last)
-		h.since = now
+		h.forget(now)
 	}
 	h.beat = now
 }
@@ -92,29 +102,64 @@ func (h *Activity) recordRun(now time.Time) {
 func (h *Activity) record(r events.Ref, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.last) >= pingsMax {
-		clear(h.last)
-		h.since = now
+	p := h.last[r.Harness]
+	if p == nil {
+		if len(h.last) >= harnessesMax {
+			h.forget(now)
+		}
+		p = &pinged{since: h.since, last: map[string]time.Time{}}
+		h.last[r.Harness] = p
 	}
-	h.last[r] = now
+	if _, known := p.last[r.Session]; !known {
+		h.makeRoom(p, now)
+		h.count++
+	}
+	p.last[r.Session] = now
+}
+
+// makeRoom forgets the sessions of one harness, if it has too many, or else those of the harness with the most: a
+// harness that sends pings for sessions without number changes nothing for the others.
+func (h *Activity) makeRoom(p *pinged, now time.Time) {
+	if len(p.last) < pingsHarnessMax && h.count < pingsMax {
+		return
+	}
+	most := p
+	if len(p.last) < pingsHarnessMax {
+		for _, other := range h.last {
+			if len(other.last) > len(most.last) {
+				most = other
+			}
+		}
+	}
+	h.count -= len(most.last)
+	most.last, most.since = map[string]time.Time{}, now
+}
+
+// forget makes every session count as heard from at now.
+func (h *Activity) forget(now time.Time) {
+	clear(h.last)
+	h.since, h.count = now, 0
 }
 
 // all makes every session count as heard from at now.
 func (h *Activity) all(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	clear(h.last)
-	h.since = now
+	h.forget(now)
 }
 
 func (h *Activity) of(r events.Ref, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recordRun(now)
-	if at, ok := h.last[r]; ok {
+	p := h.last[r.Harness]
+	if p == nil {
+		return h.since
+	}
+	if at, ok := p.last[r.Session]; ok {
 		return at
 	}
-	return h.since
+	return p.since
 }
 
 // Link tracks reconnects of this process to the broker.

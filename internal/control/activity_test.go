@@ -39,21 +39,59 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestManySessionsCountAsActive: above the limit all sessions count as heard from, and the map does not grow.
-func TestManySessionsCountAsActive(t *testing.T) {
+// TestAFloodOfPingsReachesNoOtherHarness: a harness that sends pings for sessions without number is remembered up to a
+// limit, and makes only its own sessions count as heard from.
+func TestAFloodOfPingsReachesNoOtherHarness(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
+	session := func(harness string, i int) events.Ref { return events.Ref{Harness: harness, Session: fmt.Sprint(i)} }
 	h := newActivity(nil, began)
-	for i := range pingsMax {
-		h.record(session(i), began)
-	}
-	if len(h.last) != pingsMax {
-		t.Errorf("%d are remembered, of %d", len(h.last), pingsMax)
-	}
+	other, silent := session("h2", 1), session("h3", 1)
+	h.record(other, began.Add(time.Millisecond))
+	h.record(session("h3", 2), began)
 	now := began.Add(time.Second)
-	h.record(session(pingsMax), now)
-	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > pingsMax {
-		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
+	for i := range 2*pingsMax + 1 {
+		h.record(session("h1", i), now)
+		if h.count > pingsHarnessMax+2 || len(h.last["h1"].last)+2 != h.count {
+			t.Fatalf("%d are remembered, %d of the flood", h.count, len(h.last["h1"].last))
+		}
+	}
+	for r, want := range map[events.Ref]time.Time{other: began.Add(time.Millisecond), silent: began,
+		session("h1", 0): now} {
+		if heard := h.of(r, now); !heard.Equal(want) {
+			t.Errorf("%s: heard of at %s, want %s", r, heard.Sub(began), want.Sub(began))
+		}
+	}
+}
+
+// TestAFloodOfPingsByManyHarnesses: several harnesses that fill the whole memory are forgotten, the largest first, and
+// a harness with few sessions is not.
+func TestAFloodOfPingsByManyHarnesses(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	h := newActivity(nil, began)
+	few := events.Ref{Harness: "few", Session: "s"}
+	h.record(few, began)
+	now := began.Add(time.Second)
+	for i := range pingsMax - 1 {
+		h.record(events.Ref{Harness: fmt.Sprint("h", i%8), Session: fmt.Sprint(i)}, now)
+	}
+	h.record(events.Ref{Harness: "few", Session: "another"}, now) // there is no room for it
+	if heard := h.of(few, now); !heard.Equal(began) || h.count >= pingsMax {
+		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), h.count)
+	}
+	for i := range 2 * pingsMax {
+		h.record(events.Ref{Harness: fmt.Sprint("h", i%8), Session: fmt.Sprint(i)}, now)
+		if h.count > pingsMax {
+			t.Fatalf("%d are remembered", h.count)
+		}
+	}
+	if heard := h.of(few, now); !heard.Equal(began) {
+		t.Errorf("heard of at %s", heard.Sub(began))
+	}
+	for i := range harnessesMax + 1 {
+		h.record(events.Ref{Harness: fmt.Sprint("n", i), Session: "s"}, now)
+	}
+	if len(h.last) > harnessesMax || h.count > pingsMax {
+		t.Errorf("%d sessions of %d harnesses are remembered", h.count, len(h.last))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/lease"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -39,10 +40,12 @@ type Lease struct {
 	Version     string    `json:"version,omitempty"`
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	RenewedAt   time.Time `json:"renewed_at,omitzero"`
+	// Connection is that of a harness to its broker, the zero value if it does not name one.
+	Connection presence.Connection `json:"connection,omitzero"`
 }
 
 // UnmarshalJSON reads leases of programs in other languages: exclusive is true by default, an incarnation may be a
-// number, and ttl_ms may be 2000.0. A malformed field that only people read is ignored.
+// number, and ttl_ms may be 2000.0. A malformed field that no decision needs is ignored.
 func (l *Lease) UnmarshalJSON(body []byte) error {
 	*l = Lease{Exclusive: true}
 	var fields map[string]json.RawMessage
@@ -57,7 +60,7 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 		}
 	}
 	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID,
-		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt} {
+		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt, "connection": &l.Connection} {
 		if err := events.ReadJSON(fields[name], to); err != nil && name == "incarnation" {
 			l.Incarnation = string(fields[name])
 		}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package embed
 
 import (
@@ -20,6 +22,12 @@ import (
 // stored returns a data directory in which a server has stored messages 1 to n in a stream named DATA and deleted the
 // second one.
 func stored(t *testing.T, n int) string {
+	t.Helper()
+	return storedBeside(t, n, "", 0)
+}
+
+// storedBeside adds settings of the stream, and so many bytes to each body.
+func storedBeside(t *testing.T, n int, settings string, more int) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := mustStart(t, Config{Dir: dir, Listen: "127.0.0.1:0", SyncAlways: true})
@@ -51,9 +59,10 @@ func stored(t *testing.T, n int) string {
 	if _, err := fmt.Fprint(conn, "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB inbox 1\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	pub("$JS.API.STREAM.CREATE.DATA", `{"name":"DATA","subjects":["data.*"],"storage":"file","retention":"limits"}`)
+	pub("$JS.API.STREAM.CREATE.DATA",
+		`{"name":"DATA","subjects":["data.*"],"storage":"file","retention":"limits"`+settings+`}`)
 	for i := range n {
-		pub(fmt.Sprintf("data.%d", i+1), fmt.Sprintf("body %d", i+1))
+		pub(fmt.Sprintf("data.%d", i+1), fmt.Sprintf("body %d", i+1)+strings.Repeat("x", more))
 	}
 	pub("$JS.API.STREAM.MSG.DELETE.DATA", `{"seq":2}`)
 	s.Shutdown()
@@ -195,6 +204,40 @@ func TestATornEndIsLeftToTheBroker(t *testing.T) {
 	defer s.Shutdown()
 	if len(s.Damages()) != 1 {
 		t.Errorf("damages: %v", s.Damages())
+	}
+	info, err := s.srv.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil || len(info.AccountDetails) != 1 || len(info.AccountDetails[0].Streams) != 1 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if got := info.AccountDetails[0].Streams[0].State; got.LastSeq != n {
+		t.Errorf("the broker has messages up to %d, want %d", got.LastSeq, n)
+	}
+}
+
+// TestATornBlockBeforeOthers: only the end of the last block is left to the broker. A block that is torn before others
+// is replaced, and what the others have stays.
+func TestATornBlockBeforeOthers(t *testing.T) {
+	const n = 20
+	dir := storedBeside(t, n, `,"max_bytes":120000`, 5_000) // blocks of 32 kB
+	if all, err := filepath.Glob(filepath.Join(filepath.Dir(block(dir)), "*.blk")); err != nil || len(all) < 2 {
+		t.Fatalf("blocks %v, %v", all, err)
+	}
+	whole, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, block(dir), string(whole[:bytes.LastIndex(whole, []byte("data."))]))
+	s := mustStart(t, Config{Dir: dir, Mend: []string{"DATA"}})
+	defer s.Shutdown()
+	if len(s.Damages()) != 1 {
+		t.Errorf("damages: %v", s.Damages())
+	}
+	mended, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if damages := readBlock(block(dir), "DATA", mended, func(Record, bool, []byte) {}); len(damages) > 0 {
+		t.Errorf("the first block is still damaged: %v", damages)
 	}
 	info, err := s.srv.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
 	if err != nil || len(info.AccountDetails) != 1 || len(info.AccountDetails[0].Streams) != 1 {

@@ -75,15 +75,6 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// syncPath syncs a file, or a directory's entries, to disk.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // checkDir returns nil if the directory is missing, empty or marked as ours. It changes nothing.
 func checkDir(dir string) error {
 	files, err := os.ReadDir(dir)
@@ -177,13 +168,13 @@ func takeLock(dir string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: lock %s: %w", dir, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	alone, err := lockAlone(f)
 	if err != nil {
+		return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), f.Close())
+	}
+	if !alone {
 		holder, readErr := io.ReadAll(io.LimitReader(f, holderMax))
 		closeErr := f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), closeErr)
-		}
 		who := "another process"
 		if pid := strings.TrimSpace(string(holder)); readErr == nil && pid != "" {
 			who = "process " + pid

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,10 +25,14 @@ import (
 )
 
 const (
-	readyPollMS = 5  // how often a starting server is polled
-	readyWaitMS = 1  // how long each poll waits
-	randomPort  = -1 // any port, for nats-server
+	readyPollMS = 5     // how often a starting server is polled
+	readyWaitMS = 1     // how long each poll waits
+	randomPort  = -1    // any port, for nats-server
+	handshakeS  = 2     // for the handshake of a websocket
+	closedMax   = 1_024 // ended connections that the server knows: each question sorts all of them
 )
+
+const loopback = "127.0.0.1"
 
 // Config configures a server. The zero value of each field except Dir is its default.
 type Config struct {
@@ -44,6 +49,9 @@ type Config struct {
 	File string
 	// Cluster joins the server to others. Default: a single server.
 	Cluster *Cluster
+	// WebsocketOrigins are the origins, such as http://127.0.0.1:8480, whose pages may open a websocket. The server
+	// then listens for websockets on any port of loopback, without TLS. Default: no websockets.
+	WebsocketOrigins []string
 	// Mend names streams whose files are checked before the server starts. A damaged file is copied to the directory
 	// "damaged" below Dir and written again without its unreadable parts. Default: none. Each start reads these streams
 	// completely.
@@ -189,10 +197,16 @@ func options(cfg Config) (*server.Options, error) {
 	}
 	o.ServerName, o.StoreDir, o.SyncAlways, o.DontListen = cfg.Name, cfg.Dir, cfg.SyncAlways, cfg.Listen == ""
 	o.JetStream, o.NoSigs, o.NoLog = true, true, true
+	o.MaxClosedClients = closedMax
 	if cfg.Listen != "" {
 		if o.Host, o.Port, err = hostPort(cfg.Listen); err != nil {
 			return nil, err
 		}
+	}
+	if len(cfg.WebsocketOrigins) > 0 {
+		// Without the exact origins every page that a browser on this machine shows could connect.
+		o.Websocket = server.WebsocketOpts{Host: loopback, Port: randomPort, NoTLS: true,
+			AllowedOrigins: cfg.WebsocketOrigins, HandshakeTimeout: handshakeS * time.Second}
 	}
 	if cfg.Cluster == nil {
 		return o, nil
@@ -229,6 +243,18 @@ func (s *Server) URL() string {
 	return "nats://" + s.cfg.Listen
 }
 
+// WebsocketAddr returns host:port for websockets, "" without [Config.WebsocketOrigins].
+func (s *Server) WebsocketAddr() string {
+	if len(s.cfg.WebsocketOrigins) == 0 {
+		return ""
+	}
+	at, err := url.Parse(s.srv.WebsocketURL())
+	if err != nil { // nats-server builds it from its own address
+		return ""
+	}
+	return at.Host
+}
+
 // Config returns the Config of the running server, with the port that the system chose.
 func (s *Server) Config() Config { return s.cfg }
 
@@ -239,6 +265,22 @@ func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 // SyncsEach reports whether this server syncs each write before it acknowledges it. (In a cluster it syncs the
 // replicated writes later.)
 func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
+
+// EndedConnections returns this server's id and the numbers of up to limit connections that their clients have ended,
+// or that broke. Those that the server closed itself are not among them.
+func (s *Server) EndedConnections(limit int) (id string, clients []uint64, err error) {
+	all, err := s.srv.Connz(&server.ConnzOptions{State: server.ConnClosed, Sort: server.ByStop, Limit: limit})
+	if err != nil {
+		return "", nil, fmt.Errorf("embed: connections: %w", err)
+	}
+	for _, c := range all.Conns {
+		switch c.Reason {
+		case server.ClientClosed.String(), server.ReadError.String(), server.WriteError.String():
+			clients = append(clients, c.Cid)
+		}
+	}
+	return all.ID, clients, nil
+}
 
 // Damages returns the unreadable parts that Start found in the files of [Config.Mend].
 func (s *Server) Damages() []Damage { return s.damages }
@@ -295,8 +337,14 @@ func (l *logger) Debugf(string, ...any) {}
 // Tracef implements [server.Logger].
 func (l *logger) Tracef(string, ...any) {}
 
+// plainWebsocket begins a warning about websockets without TLS. Ours are on loopback only.
+const plainWebsocket = "Websocket not configured with TLS"
+
 // Warnf implements [server.Logger].
 func (l *logger) Warnf(format string, v ...any) {
+	if strings.HasPrefix(format, plainWebsocket) {
+		return
+	}
 	l.log.Warn().Str("service", "broker").Msgf(format, v...)
 }
 

@@ -1,8 +1,9 @@
 // Package health serves the state of a process over HTTP: /healthz (alive), /readyz (ready) and /metrics (Prometheus).
 //
 // A process is ready when each of its parts is connected to the broker, its consumers exist and have an active process
-// as soon as messages wait, and fewer messages wait than the limit. Every request asks the parts, for at most
-// [checkTimeoutMS]; a part that does not answer in time is not ready.
+// as soon as messages wait, and fewer messages wait than the limit. A check asks the parts, for at most
+// [checkTimeoutMS]; a part that does not answer in time is not ready. Requests share checks: one runs at a time, and
+// its result is used for [reportKeptMS].
 package health
 
 import (
@@ -12,6 +13,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,12 +27,20 @@ import (
 // Limits of the server.
 const (
 	checkTimeoutMS  = 2_000
+	reportKeptMS    = 500 // a report, for later requests
 	headerTimeoutMS = 5_000
 	readTimeoutMS   = 5_000    // for a whole request
 	writeTimeoutMS  = 10_000   // from the header of a request to the end of its response: no handler streams
 	idleTimeoutMS   = 5_000    // of a connection between two requests
 	headerBytesMax  = 64 << 10 // of a request
 	stopTimeoutMS   = 1_000    // for open requests when the process ends
+)
+
+// Names of loopback.
+const (
+	loopback  = "127.0.0.1"
+	loopback6 = "::1"
+	httpPort  = 80 // the port that an address without one means
 )
 
 // ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
@@ -65,6 +76,28 @@ type Server struct {
 	mu       sync.Mutex
 	parts    []Part
 	starting bool
+	last     *check // nil: none with these parts
+	ends     []func()
+}
+
+// check is one check of all parts, for the requests that arrive during it and shortly after.
+type check struct {
+	done   chan struct{} // closed when report is there
+	report Report
+	at     time.Time // when it was
+}
+
+// kept reports whether requests may use the check.
+func (c *check) kept() bool {
+	if c == nil {
+		return false
+	}
+	select {
+	case <-c.done:
+		return time.Since(c.at) < reportKeptMS*time.Millisecond
+	default:
+		return true // it runs
+	}
 }
 
 // Listen opens the socket at host:port; port 0 is any. It fails with [ErrPortInUse]. The server answers no request
@@ -87,7 +120,7 @@ func Listen(ctx context.Context, addr, version string) (*Server, error) {
 		func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, Report{OK: true}) },
 	)
 	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		rep := s.Report(r.Context())
+		rep := s.recent(r.Context())
 		code := http.StatusOK
 		if !rep.OK {
 			code = http.StatusServiceUnavailable
@@ -105,18 +138,22 @@ func Listen(ctx context.Context, addr, version string) (*Server, error) {
 // Handle registers another handler; pattern as in [http.ServeMux].
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
+// OnEnd registers a function that ends what a handler took over from the server, such as websockets. It is called when
+// the server ends. Register it before [Server.Run].
+func (s *Server) OnEnd(end func()) { s.ends = append(s.ends, end) }
+
 // Add adds a part to the report.
 func (s *Server) Add(p Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts = append(s.parts, p)
+	s.parts, s.last = append(s.parts, p), nil
 }
 
 // Started declares that all parts are added. Before it the process is not ready.
 func (s *Server) Started() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.starting = false
+	s.starting, s.last = false, nil
 }
 
 // Close closes the socket of a server that never ran.
@@ -125,23 +162,36 @@ func (s *Server) Close() error { return s.listener.Close() }
 // URL returns the server's base URL.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 
-// local rejects requests whose Host is not this machine, on a server that listens on loopback. A web page whose name
-// resolves to this machine must not read the responses.
+// Hosts returns the names under which a browser on this machine reaches the server, with the port: the values of the
+// Host header that it answers. It is empty for a server beyond loopback: there probes and Prometheus use the names of
+// services.
+func (s *Server) Hosts() []string {
+	at, ok := s.listener.Addr().(*net.TCPAddr)
+	if !ok || !at.IP.IsLoopback() {
+		return nil
+	}
+	var hosts []string
+	for _, name := range []string{at.IP.String(), loopback, "localhost", loopback6} {
+		hosts = append(hosts, net.JoinHostPort(name, strconv.Itoa(at.Port)))
+		if at.Port == httpPort { // a browser leaves it out
+			hosts = append(hosts, strings.TrimSuffix(hosts[len(hosts)-1], ":"+strconv.Itoa(httpPort)))
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// local rejects requests whose Host is not one of [Server.Hosts], on a server that listens on loopback. A web page
+// whose name resolves to this machine must not read the responses.
 func (s *Server) local(next http.Handler) http.Handler {
-	if at, ok := s.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+	hosts := s.Hosts()
+	if len(hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(
-				w,
-				fmt.Sprintf("this address listens on loopback and is not %q: ask for 127.0.0.1 or localhost", r.Host),
-				http.StatusMisdirectedRequest,
-			)
+		if !slices.Contains(hosts, r.Host) {
+			http.Error(w, fmt.Sprintf("this address listens on loopback and is not %q: ask for %s", r.Host,
+				strings.Join(hosts, " or ")), http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -157,6 +207,9 @@ func (s *Server) Run(ctx context.Context) error {
 		WriteTimeout:      writeTimeoutMS * time.Millisecond,
 		IdleTimeout:       idleTimeoutMS * time.Millisecond,
 		MaxHeaderBytes:    headerBytesMax,
+	}
+	for _, end := range s.ends {
+		srv.RegisterOnShutdown(end)
 	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -198,7 +251,7 @@ type ConsumerReport struct {
 	Active bool   `json:"active"` // some process of the service is active
 }
 
-// Report asks every part.
+// Report asks every part now.
 func (s *Server) Report(ctx context.Context) Report {
 	s.mu.Lock()
 	parts, starting := append([]Part(nil), s.parts...), s.starting
@@ -212,6 +265,28 @@ func (s *Server) Report(ctx context.Context) Report {
 		rep.Parts = append(rep.Parts, p)
 	}
 	return rep
+}
+
+// recent returns the report of a check that runs or has just ended; else it checks itself.
+func (s *Server) recent(ctx context.Context) Report {
+	s.mu.Lock()
+	c := s.last
+	if c.kept() {
+		s.mu.Unlock()
+		select {
+		case <-c.done:
+			return c.report
+		case <-ctx.Done(): // the client has disconnected
+			return Report{}
+		}
+	}
+	c = &check{done: make(chan struct{})}
+	s.last = c
+	s.mu.Unlock()
+	defer close(c.done)
+	c.report = s.Report(context.WithoutCancel(ctx)) // others wait for it
+	c.at = time.Now()
+	return c.report
 }
 
 func (p *Part) report(ctx context.Context) PartReport {

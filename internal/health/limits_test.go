@@ -14,10 +14,11 @@ import (
 // limitsPatience is longer than each limit of the server.
 const limitsPatience = 30 * time.Second
 
-// send opens a connection to the server and sends the text.
+// send opens a connection to the server and sends the text, with the server's address for HOST.
 func send(t *testing.T, s *Server, text string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+	host := strings.TrimPrefix(s.URL(), "http://")
+	c, err := net.Dial("tcp", host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func send(t *testing.T, s *Server, text string) net.Conn {
 	if err := c.SetDeadline(time.Now().Add(limitsPatience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(c, text); err != nil {
+	if _, err := io.WriteString(c, strings.Replace(text, "HOST", host, 1)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -34,8 +35,8 @@ func send(t *testing.T, s *Server, text string) net.Conn {
 // TestConnectionsThatDoNothingEnd: an idle connection, and one whose request has a body that does not arrive.
 func TestConnectionsThatDoNothingEnd(t *testing.T) {
 	for name, text := range map[string]string{
-		"idle":        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"half a body": "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf",
+		"idle":        "GET /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n",
+		"half a body": "POST /body HTTP/1.1\r\nHost: HOST\r\nContent-Length: 10\r\n\r\nhalf",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -62,7 +63,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 			}
 		}
 	}))
-	send(t, s, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	send(t, s, "GET /endless HTTP/1.1\r\nHost: HOST\r\n\r\n")
 	select {
 	case <-ended:
 	case <-time.After(limitsPatience):
@@ -73,7 +74,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 // TestHeadersAreBounded: a header of more bytes than the limit is refused.
 func TestHeadersAreBounded(t *testing.T) {
 	s := start(t)
-	c := send(t, s, fmt.Sprintf("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n",
+	c := send(t, s, fmt.Sprintf("GET /healthz HTTP/1.1\r\nHost: HOST\r\nX: %s\r\n\r\n",
 		strings.Repeat("x", 2*headerBytesMax)))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

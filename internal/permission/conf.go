@@ -7,11 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Account is the name of the NATS account in the printed configuration.
-const Account = "HOLDFAST"
+// Accounts of the printed configuration.
+const (
+	Account  = "HOLDFAST"            // of the cell
+	interest = Account + "_INTEREST" // without users, see writeInterest
+)
+
+// SystemAccount is the account in which the brokers answer about themselves, by its default name: a cluster that gets
+// another one loses its streams, because nats-server keeps their state below this name.
+const SystemAccount = "$SYS"
 
 // User is one user of a cell.
 type User struct {
@@ -118,19 +126,33 @@ const (
 	payloadBytesMax  = 1 << 20 // of one message: a commit has at most half of it
 )
 
-// answersWithin is how long the broker routes replies back to a client: a rebuild reads the whole log.
-const answersWithin = "15m"
+// How long the broker routes replies back to a client. It keeps the reply subject of a request without a reply once or
+// twice as long, and has no limit on their number.
+const (
+	answersWithin  = "30s" // of services: a request takes at most 10 s
+	operatorWithin = "15m" // of services to operators: a rebuild reads the whole log
+	foundWithin    = "10s" // of all services, from the last reply
+)
+
+// unansweredWithin is how long the broker remembers the reply subject of a message that has no reply. The broker has no
+// limit on their number, and forgets them when it has waited once or twice as long.
+const unansweredWithin = "1s"
 
 // Conf returns the accounts of these users in the configuration format of nats-server.
 func Conf(users []User) string {
 	var b strings.Builder
-	var services, streams []string // exports that other accounts import
+	var services, streams, slow []string // exports that other accounts import
 	for _, u := range users {
+		slow = append(slow, u.Grant.Slow...)
 		if u.Account != Account {
-			services, streams = append(services, widest(u.Grant.Publish)...), append(streams, u.Grant.Listen...)
+			services, streams = append(services, imported(u.Grant)...), append(streams, u.Grant.Listen...)
 		}
 	}
-	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n    users: [\n", Account)
+	b.WriteString("accounts {\n")
+	fmt.Fprintf(&b, "  # the reconciler asks which connections have ended\n  %q {\n    exports: [\n"+
+		"      { service: %q, response_type: stream, accounts: [%s] }\n    ]\n  }\n", SystemAccount, presence.Exported,
+		Account)
+	fmt.Fprintf(&b, "  %s {\n    jetstream: enabled\n    users: [\n", Account)
 	for _, u := range users {
 		if u.Account == Account {
 			writeUser(&b, u)
@@ -138,12 +160,15 @@ func Conf(users []User) string {
 	}
 	b.WriteString("    ]\n    exports: [\n")
 	for _, s := range sorted(services) {
-		fmt.Fprintf(&b, "      { service: %q%s }\n", s, answersOf(s))
+		fmt.Fprintf(&b, "      { service: %q%s }\n", s, answersOf(s, slices.Contains(slow, s)))
 	}
 	for _, s := range sorted(streams) {
 		fmt.Fprintf(&b, "      { stream: %q }\n", s)
 	}
-	b.WriteString("    ]\n  }\n")
+	b.WriteString("    ]\n")
+	writeImports(&b, users)
+	b.WriteString("  }\n")
+	writeInterest(&b, streams)
 	for _, u := range users {
 		if u.Account == Account {
 			continue
@@ -158,8 +183,16 @@ func Conf(users []User) string {
 			payloadBytesMax,
 		)
 		writeUser(&b, u)
-		b.WriteString("    ]\n    imports: [\n")
-		for _, s := range widest(u.Grant.Publish) {
+		b.WriteString("    ]\n")
+		if len(u.Grant.Serve) > 0 {
+			b.WriteString("    exports: [\n")
+			for _, s := range sorted(u.Grant.Serve) {
+				fmt.Fprintf(&b, "      { service: %q, accounts: [%s] }\n", s, Account)
+			}
+			b.WriteString("    ]\n")
+		}
+		b.WriteString("    imports: [\n")
+		for _, s := range imported(u.Grant) {
 			fmt.Fprintf(&b, "      { service: { account: %s, subject: %q } }\n", Account, s)
 		}
 		for _, s := range sorted(u.Grant.Listen) {
@@ -171,17 +204,76 @@ func Conf(users []User) string {
 	return b.String()
 }
 
+// writeImports writes the imports of the cell's account: the subjects that users serve. An imported service is a
+// subscription of the account itself, with the wildcard of the import, whatever its user subscribes to. An imported
+// stream would be a subscription with the text of the user's own, and one without a wildcard makes a push consumer
+// active. The imports of inboxes are those of writeInterest.
+func writeImports(b *strings.Builder, users []User) {
+	b.WriteString("    imports: [\n")
+	var inboxes []string
+	for _, u := range users {
+		for _, s := range u.Grant.Brokers {
+			fmt.Fprintf(b, "      { service: { account: %q, subject: %q }, to: %q }\n", SystemAccount,
+				presence.Exported, s)
+		}
+		for _, s := range sorted(u.Grant.Serve) {
+			fmt.Fprintf(b, "      { service: { account: %q, subject: %q } }\n", u.Account, s)
+		}
+		inboxes = append(inboxes, u.Grant.Listen...)
+	}
+	for _, s := range sorted(inboxes) {
+		fmt.Fprintf(b, "      { service: { account: %q, subject: %q }, to: %q }\n", interest, dropped(s), s)
+	}
+	b.WriteString("    ]\n")
+}
+
+// writeInterest writes an account without users, from which the cell's account imports the inboxes of people. These
+// imports are interest in each inbox at all times, so the broker refuses to move a push consumer from an inbox to
+// another delivery subject. The messages go to the broker's API, where each node drops them, and count as delivered:
+// after a delivery to no one, the broker would take the import for a subscriber, and keep the consumer for ever.
+func writeInterest(b *strings.Builder, inboxes []string) {
+	if len(inboxes) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  %q {\n    jetstream: enabled\n    exports: [\n", interest)
+	for _, s := range sorted(inboxes) {
+		fmt.Fprintf(b, "      { service: %q, accounts: [%s], threshold: %q }\n", dropped(s), Account, unansweredWithin)
+	}
+	b.WriteString("    ]\n  }\n")
+}
+
+// dropped returns the subjects of the broker's API at which the messages to an inbox are dropped. The API has no verb
+// that begins with INBOX.
+func dropped(inbox string) string { return api + strings.TrimPrefix(inbox, "_") }
+
+// imported returns the subjects of the cell's account that a user publishes to. A user publishes within its own account
+// to the subjects that it serves.
+func imported(g Grant) []string {
+	return slices.DeleteFunc(widest(g.Publish), func(s string) bool {
+		return slices.ContainsFunc(g.Serve, func(own string) bool { return covers(own, s) })
+	})
+}
+
 // answersOf returns the response type of requests on this subject: a pull has many replies, and so has a call to all
-// services.
-func answersOf(subject string) string {
+// services. The token behind the cell's prefix is the subject's class; an id of the same text may follow it.
+func answersOf(subject string, slow bool) string {
+	_, class, _ := strings.Cut(subject, ".")
+	var within string
 	switch {
-	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."), strings.HasPrefix(subject, "$SRV."):
+	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."): // a pull may wait for two minutes
 		return ", response_type: stream"
-	case strings.Contains(subject, ".svc."):
-		return fmt.Sprintf(", threshold: %q", answersWithin)
+	case strings.HasPrefix(subject, "$SRV."):
+		return fmt.Sprintf(", response_type: stream, threshold: %q", foundWithin)
+	case strings.HasPrefix(class, "progress."):
+		within = unansweredWithin
+	case strings.HasPrefix(class, "svc.") && slow:
+		within = operatorWithin
+	case strings.HasPrefix(class, "svc."):
+		within = answersWithin
 	default:
 		return ""
 	}
+	return fmt.Sprintf(", threshold: %q", within)
 }
 
 func writeUser(b *strings.Builder, u User) {

@@ -24,6 +24,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/object"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
@@ -32,8 +33,12 @@ import (
 type Grant struct {
 	Publish, PublishDeny []string
 	Subscribe            []string
-	// the subjects of Subscribe that are published in the cell's account; the others are replies
-	Listen []string
+	// the subjects of Subscribe that are published in the cell's account; the others are replies. A subscription to one
+	// of Listen is interest in the cell's account with the same text; a subscription to one of Serve is not.
+	Listen, Serve []string
+	// the subjects of Publish whose requests may take as long as a rebuild
+	Slow    []string
+	Brokers []string // subjects on which the brokers answer about all connections, imported for this user
 }
 
 // Services returns the names of the services in the order of the contract: all writers but the harness.
@@ -95,24 +100,43 @@ func acks(stream, consumer string) []string {
 	return []string{"$JS.ACK." + at + ".*.*.*.*.*", "$JS.ACK.*.*." + at + ".*.*.*.*.>"}
 }
 
+// consumes returns the subjects to make and use consumers of a stream. Their names are not granted one by one, because
+// they follow from a key that only the service has; a service's grant denies the names that others have without a key.
+func consumes(stream string) []string {
+	all := acks(stream, "*")
+	for _, verb := range []string{"CREATE.%s.*", "CREATE.%s.*.>", "INFO.%s.*", "MSG.NEXT.%s.*", "RESET.%s.*",
+		"UNPIN.%s.*"} {
+		all = append(all, api+"CONSUMER."+fmt.Sprintf(verb, stream))
+	}
+	return all
+}
+
 // others returns the API subjects about the durables of other services. They are denied to users that may create
 // consumers of any name.
 func (n names) others(service string) []string {
-	var deny []string
+	deny := n.taken(service)
 	for _, d := range Durables(n.Cell) {
 		if d.Service != service {
-			at := d.Stream + "." + d.Name
-			deny = append(
-				deny,
-				api+"CONSUMER.CREATE."+at,
-				api+"CONSUMER.CREATE."+at+".>",
-				api+"CONSUMER.MSG.NEXT."+at,
-				api+"CONSUMER.DELETE."+at,
-			)
+			deny = append(deny, removes(d.Stream, d.Name))
 		}
 	}
 	return deny
 }
+
+// taken returns the API subjects that make, or pull from, the durables of other services.
+func (n names) taken(service string) []string {
+	var deny []string
+	for _, d := range Durables(n.Cell) {
+		if d.Service != service {
+			at := d.Stream + "." + d.Name
+			deny = append(deny, api+"CONSUMER.CREATE."+at, api+"CONSUMER.CREATE."+at+".>", api+"CONSUMER.MSG.NEXT."+at)
+		}
+	}
+	return deny
+}
+
+// removes returns the subject that removes a consumer of a stream.
+func removes(stream, name string) string { return api + "CONSUMER.DELETE." + stream + "." + name }
 
 // reads returns the subjects to get single messages of a stream from its leader.
 func reads(streams ...string) []string {
@@ -123,9 +147,14 @@ func reads(streams ...string) []string {
 	return all
 }
 
-// follows returns the subjects to create consumers with these filters on a stream; without filters, any consumer.
+// anyOne is the filter of a consumer that has one filter, whatever it is.
+const anyOne = ">"
+
+// follows returns the subjects to create consumers with these filters on a stream; without filters, any consumer, also
+// one with a list of filters in the body. The broker compares each filter of a list with each other, without a limit,
+// so users have the form with the filter in the subject, which takes no list.
 func follows(stream string, filters ...string) []string {
-	all := []string{api + "CONSUMER.MSG.NEXT." + stream + ".*", api + "CONSUMER.DELETE." + stream + ".*"}
+	all := []string{api + "CONSUMER.MSG.NEXT." + stream + ".*", removes(stream, "*")}
 	if len(filters) == 0 {
 		return append(all, api+"CONSUMER.CREATE."+stream+".*", api+"CONSUMER.CREATE."+stream+".*.>")
 	}
@@ -169,15 +198,14 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s))...)
 	}
 	for _, d := range Durables(c) {
-		if d.Service != name {
+		if d.Service == name {
+			g.Publish = append(g.Publish, consumes(d.Stream)...)
 			continue
 		}
 		at := d.Stream + "." + d.Name
-		for _, verb := range []string{"CREATE." + at, "CREATE." + at + ".>", "INFO." + at, "MSG.NEXT." + at,
-			"RESET." + at, "UNPIN." + at} {
-			g.Publish = append(g.Publish, api+"CONSUMER."+verb)
-		}
-		g.Publish = append(g.Publish, acks(d.Stream, d.Name)...)
+		g.PublishDeny = append(g.PublishDeny, api+"CONSUMER.INFO."+at, api+"CONSUMER.RESET."+at,
+			api+"CONSUMER.UNPIN."+at)
+		g.PublishDeny = append(g.PublishDeny, acks(d.Stream, d.Name)...)
 	}
 	g.Publish = append(g.Publish, reads(n.objects)...)
 	if name == string(events.WriterLedger) {
@@ -194,8 +222,12 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
 		g.Publish = append(g.Publish, reads(n.TimerStream())...) // to read an alarm that is set
 	}
-	if name == string(events.WriterReconciler) { // to remove leases of a harness that has too many
-		g.Publish = append(g.Publish, api+"STREAM.PURGE."+n.leases)
+	if name == string(events.WriterReconciler) {
+		g.Publish = append(g.Publish,
+			api+"STREAM.PURGE."+n.leases,                           // to remove leases of a harness that has too many
+			"$KV."+c.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
+			presence.Subject(c))
+		g.Brokers = []string{presence.Imported(c)}
 	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
@@ -238,8 +270,8 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
 	g.Publish = append(g.Publish, follows(n.state, kv+events.SessionKeys(id), kv+events.WorkKeys(id))...)
-	g.Listen = []string{c.NudgeSubject(id)}
-	g.Subscribe = append([]string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>"}, g.Listen...)
+	g.Serve = []string{c.NudgeFilter(id)}
+	g.Subscribe = append([]string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>"}, g.Serve...)
 	return g, nil
 }
 
@@ -259,7 +291,7 @@ func Person(c events.Cell, name string) (Grant, error) {
 		g.Publish = append(g.Publish, api+"STREAM.INFO."+s)
 	}
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.FeedStream()} {
-		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s))...)
+		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s, anyOne))...)
 	}
 	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, acks(n.FeedStream(), "*")...)
@@ -270,15 +302,18 @@ func Person(c events.Cell, name string) (Grant, error) {
 	return g, nil
 }
 
-// Operator returns the grant of a person who may also rebuild, sweep, and read parked input.
+// Operator returns the grant of a person who may also rebuild, sweep, read parked input, and remove consumers, also
+// those of services: one that a service has left behind, or that belongs to no program.
 func Operator(c events.Cell, name string) (Grant, error) {
 	g, err := Person(c, name)
 	n := namesOf(c)
-	g.PublishDeny = n.others("")
-	g.Publish = append(g.Publish, slices.Concat(reads(n.ParkedStream()), follows(n.ParkedStream()))...)
-	// the streams whose consumers it may list
+	g.PublishDeny = n.taken("")
+	g.Slow = []string{c.AskSubject("*", "*", events.Asker{Class: events.ClassPerson, ID: name})}
+	g.Publish = append(g.Publish, slices.Concat(reads(n.ParkedStream()),
+		follows(n.ParkedStream(), anyOne))...)
+	// the streams whose consumers it may list and remove
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} {
-		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s)
+		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s, removes(s, "*"))
 	}
 	for _, d := range Durables(c) { // to see whether they keep up; it includes the pin of the active process
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)

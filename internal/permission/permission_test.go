@@ -122,7 +122,7 @@ func TestAcknowledgementsReachOwnConsumersOnly(t *testing.T) {
 				granted := slices.ContainsFunc(u.Grant.Publish, func(p string) bool {
 					return strings.HasPrefix(p, "$JS.ACK.") &&
 						meet(strings.Split(p, "."), strings.Split(subject, "."))
-				})
+				}) && !slices.Contains(u.Grant.PublishDeny, subject)
 				if granted != owner {
 					t.Errorf("%s: it may publish to %s: %v, want %v", u.Name, subject, granted, owner)
 				}
@@ -150,11 +150,144 @@ func TestPinsAreForOwnersAndOperators(t *testing.T) {
 			want := u.Name == "o" || u.Name == events.ServiceName(d.Service)
 			got := slices.ContainsFunc(u.Grant.Publish, func(p string) bool {
 				return covers(p, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
-			})
+			}) && !slices.Contains(u.Grant.PublishDeny, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 			if got != want {
 				t.Errorf("%s: it may read the pin of %s: %v, want %v", u.Name, d.Name, got, want)
 			}
 		}
+	}
+}
+
+// Consumers whose names follow from a key are used by services of their stream only: no user has a subject that pulls
+// from them by a pin, acknowledges, moves or unpins, whatever the name is.
+func TestKeyedConsumersAreForServices(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, u := range users {
+		for _, d := range Durables(c) {
+			at := d.Stream + "." + d.Name + "-0123456789abcdef01234567"
+			for _, subject := range []string{api + "CONSUMER.INFO." + at, api + "CONSUMER.RESET." + at,
+				api + "CONSUMER.UNPIN." + at, "$JS.ACK." + at + ".1.2.3.4.5",
+				"$JS.ACK.domain.account." + at + ".1.2.3.4.5.6"} {
+				got := slices.ContainsFunc(u.Grant.Publish, func(p string) bool { return covers(p, subject) })
+				switch owner := u.Name == events.ServiceName(d.Service); {
+				case owner && !got:
+					t.Errorf("%s may not use its consumer: %s", u.Name, subject)
+				case got && u.Account != Account:
+					t.Errorf("%s: %s", u.Name, subject)
+				case owner:
+					uses++
+				}
+			}
+		}
+	}
+	if want := 5 * len(Durables(c)); uses != want {
+		t.Errorf("%d subjects of owners, want %d", uses, want)
+	}
+}
+
+// Operators remove consumers that no program uses, with each name that a service's consumer has or had. Other users
+// do not remove a consumer whose name they can guess.
+func TestOperatorsRemoveConsumers(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		if u.Account == Account {
+			continue // a service, which removes its own
+		}
+		for _, d := range Durables(c) {
+			may := func(name string) bool {
+				subject := api + "CONSUMER.DELETE." + d.Stream + "." + name
+				return slices.ContainsFunc(u.Grant.Publish, func(p string) bool { return covers(p, subject) }) &&
+					!slices.Contains(u.Grant.PublishDeny, subject)
+			}
+			operator := u.Name == "o"
+			if may(d.Name) != operator || operator && !may(d.Name+"-0123456789abcdef01234567") {
+				t.Errorf("%s: it may remove %s: %v", u.Name, d.Name, may(d.Name))
+			}
+		}
+	}
+}
+
+// The broker compares each filter of a list with each other, without a limit. Only services may send a list: a request
+// with the filter in its subject takes none.
+func TestListsOfFiltersAreForServices(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		for _, s := range namesOf(c).streams() {
+			for _, request := range []string{"CREATE." + s, "CREATE." + s + ".any", "DURABLE.CREATE." + s + ".any"} {
+				granted := slices.ContainsFunc(u.Grant.Publish, func(p string) bool {
+					return covers(p, api+"CONSUMER."+request)
+				})
+				if granted && u.Account != Account {
+					t.Errorf("%s may create a consumer with many filters: %s", u.Name, request)
+				}
+			}
+		}
+	}
+}
+
+// A subscription of a harness is no interest in the cell's account, where interest with exactly the delivery subject
+// makes a push consumer active: no harness imports a stream. The account itself subscribes for it, with a wildcard.
+func TestNoSubscriptionOfAHarnessIsInterest(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Conf(users)
+	if strings.Contains(conf, "{ stream: ") {
+		t.Errorf("a harness imports a stream:\n%s", conf)
+	}
+	for _, want := range []string{`{ service: { account: "HOLDFAST-harness-h", subject: "dev.*.h" } }`,
+		`{ service: "dev.*.h", accounts: [HOLDFAST] }`, `{ service: "dev.progress.h.*", threshold: "1s" }`} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("no %s:\n%s", want, conf)
+		}
+	}
+	if strings.Contains(conf, `{ service: "dev.nudge.h" }`) {
+		t.Error("a harness publishes its nudges beyond its own account: that is a cycle of imports")
+	}
+}
+
+// The inbox of a person always has interest in the cell's account, beside the person's own subscription: an import with
+// a wildcard. The broker's API drops the messages of the import, in an account without users; they count as delivered.
+func TestInboxesOfPeopleAlwaysHaveInterest(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Conf(users)
+	for _, id := range []string{"p", "o"} {
+		inbox := "INBOX.dev.person." + id + ".>"
+		for _, want := range []string{
+			`{ service: { account: "HOLDFAST_INTEREST", subject: "$JS.API.` + inbox + `" }, to: "_` + inbox + `" }`,
+			`{ service: "$JS.API.` + inbox + `", accounts: [HOLDFAST], threshold: "1s" }`,
+		} {
+			if strings.Count(conf, want) != 1 {
+				t.Errorf("not once %s:\n%s", want, conf)
+			}
+		}
+	}
+	if !strings.Contains(conf, "\"HOLDFAST_INTEREST\" {\n    jetstream: enabled\n    exports: [") {
+		t.Errorf("the account has no API that drops messages:\n%s", conf)
+	}
+	users, err = Users(cell(t), []string{"h"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conf := Conf(users); strings.Contains(conf, interest) {
+		t.Errorf("an account for no inbox:\n%s", conf)
 	}
 }
 
@@ -168,7 +301,7 @@ func TestImportsDoNotOverlap(t *testing.T) {
 		if u.Account == Account {
 			continue // no imports
 		}
-		imports := widest(u.Grant.Publish)
+		imports := append(imported(u.Grant), u.Grant.Serve...)
 		for i, a := range imports {
 			for _, b := range imports[:i] {
 				if meet(strings.Split(a, "."), strings.Split(b, ".")) {
@@ -249,5 +382,57 @@ func TestWithNKeys(t *testing.T) {
 		"nkey: $HOLDFAST_NKEY_HARNESS_MY_AGENT")
 	if rest.Replace(Conf(plain)) != Conf(some) {
 		t.Error("more than the login differs")
+	}
+}
+
+// TestAHarnessNamedAsASubject: the time limits of replies depend on the class of a subject, not on an id in it.
+func TestAHarnessNamedAsASubject(t *testing.T) {
+	users, err := Users(cell(t), []string{"progress", "svc"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := 0
+	for line := range strings.Lines(Conf(users)) {
+		if !strings.Contains(line, "threshold:") || strings.Contains(line, "$SRV.>") {
+			continue
+		}
+		limited++
+		if !strings.Contains(line, `"dev.progress.`) && !strings.Contains(line, `"dev.svc.`) {
+			t.Errorf("a limit for another subject: %s", line)
+		}
+	}
+	if limited == 0 {
+		t.Error("no subject has a limit")
+	}
+}
+
+// TestReplySubjectsAreForgottenSoon: the broker keeps the reply subject of a request without a reply for a time that
+// fits the longest request of the user: only operators may rebuild.
+func TestReplySubjectsAreForgottenSoon(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"ann"}, []string{"root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Conf(users)
+	for _, want := range []string{`{ service: "dev.svc.*.*.ann", threshold: "30s" }`,
+		`{ service: "dev.svc.compaction.send.harness.h", threshold: "30s" }`,
+		`{ service: "dev.svc.*.*.root", threshold: "15m" }`,
+		`{ service: "$SRV.>", response_type: stream, threshold: "10s" }`} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestTheSystemAccountKeepsItsName: nats-server stores the state of a cluster below the name of its system account. A
+// cluster that restarts with another name deletes its streams.
+func TestTheSystemAccountKeepsItsName(t *testing.T) {
+	users, err := Users(cell(t), nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Conf(users)
+	if !strings.Contains(conf, "\n  \"$SYS\" {\n") || strings.Contains(conf, "system_account") {
+		t.Errorf("the configuration changes the system account:\n%s", conf)
 	}
 }

@@ -26,7 +26,8 @@ const (
 	UsersFile    = "users.conf"      // the password, or the public nkey, of each user, as variables
 	RoutesFile   = "routes.conf"     // the password and the addresses of the nodes, for the block cluster
 	PasswordFile = "password"
-	NKeyFile     = "nkey" // a seed
+	NKeyFile     = "nkey"         // a seed
+	ConsumerKey  = "consumer-key" // of a service: the names of its consumers follow from it
 	CAFile       = "ca.crt"
 	CertFile     = "tls.crt"
 	KeyFile      = "tls.key"
@@ -67,6 +68,9 @@ func Make(dir string, c Cell) error {
 			variable, login, file = u.NKey, nkey, NKeyFile
 		}
 		value, err := login(filepath.Join(folder, file))
+		if err == nil && u.Account == permission.Account {
+			_, err = password(filepath.Join(folder, ConsumerKey))
+		}
 		if err == nil {
 			err = c.certificate(folder, clients, u.Name)
 		}

@@ -123,6 +123,13 @@ func TestMakeAgain(t *testing.T) {
 	if other := made(t, dir, c); other["nats-tls/tls.crt"] == again["nats-tls/tls.crt"] {
 		t.Error("the broker's certificate does not have its new name")
 	}
+	for _, u := range c.Users {
+		key, has := first[Folder(u)+"/consumer-key"]
+		if service := u.Account == permission.Account; has != service || service && len(key) < 32 ||
+			key != again[Folder(u)+"/consumer-key"] {
+			t.Errorf("%s: key %q of consumers", u.Name, key)
+		}
+	}
 	if err := os.Remove(filepath.Join(dir, "holdfast-ledger/password")); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type Source struct {
 	// Stream to read.
 	Stream StreamName
 	// Durable is the consumer's name, the same in all replicas and versions of a service: the broker stores the
-	// progress under it.
+	// progress under it. With a key ([core.Config]) the name at the broker is longer.
 	Durable string
 	// Filter limits what is delivered. Default: all commits, all documents, all fired timers.
 	Filter []string
@@ -126,7 +126,7 @@ func (cs *Consumers) consumption(s Source, h Handler) (*consumption, error) {
 	if s.BatchMax == 0 {
 		s.BatchMax = batchDefault
 	}
-	c := &consumption{conn: cs.conn, h: h, name: s.Durable, batch: s.BatchMax, idle: s.Idle,
+	c := &consumption{conn: cs.conn, h: h, durable: s.Durable, batch: s.BatchMax, idle: s.Idle,
 		filters: slices.Clone(s.Filter)}
 	switch s.Stream {
 	case LogStream:
@@ -146,6 +146,7 @@ func (cs *Consumers) consumption(s Source, h Handler) (*consumption, error) {
 		return nil, fmt.Errorf("bus: consume %q: want a durable name of one token and a batch of 1 to %d, not %d",
 			s.Durable, batchMax, s.BatchMax)
 	}
+	c.name = nameOf(cs.conn.ConsumerKey, c.stream, s.Durable)
 	return c, nil
 }
 
@@ -158,16 +159,18 @@ func orFilter(filters []string, all string) []string {
 
 // consumption is one call of Consume.
 type consumption struct {
-	conn         *core.Conn
-	h            Handler
-	stream, name string
-	bucket       string // of [StateDocs]
-	filters      []string
-	batch        int
-	idle         time.Duration
-	exists       bool   // the durable was made by this call
-	acked        string // subject of the last acknowledgement
-	done         uint64 // the last message that this process did since it became active; 0: none
+	conn    *core.Conn
+	h       Handler
+	stream  string
+	durable string // as logs and errors name it
+	name    string // at the broker: only in subjects
+	bucket  string // of [StateDocs]
+	filters []string
+	batch   int
+	idle    time.Duration
+	exists  bool   // the durable was made by this call
+	acked   string // subject of the last acknowledgement
+	done    uint64 // the last message that this process did since it became active; 0: none
 	// the pin comes from the broker's info, so its owner is unknown: this process may have been paused
 	asked bool
 
@@ -213,7 +216,7 @@ func (c *consumption) ensure(ctx context.Context) error {
 	if c.bucket != "" {
 		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	}
-	create := "CONSUMER.CREATE." + c.stream + "." + c.name
+	create := c.subject("CREATE")
 	if len(c.filters) == 1 {
 		cfg.FilterSubject = c.filters[0]
 		create += "." + cfg.FilterSubject
@@ -222,7 +225,7 @@ func (c *consumption) ensure(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
-	if err := c.conn.Call(ctx, "consume "+c.name, create, pull.CreateConsumer{Stream: c.stream, Config: cfg},
+	if err := c.call(ctx, "consume", create, pull.CreateConsumer{Stream: c.stream, Config: cfg},
 		new(core.Nothing)); err != nil {
 		return err
 	}
@@ -284,7 +287,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 		if !taken {
 			if err = pull.Callback(c.h.Takeover(life)); err == nil {
 				taken = true
-				c.conn.Log.Info().Str("service", c.name).Uint64("seq", before).Msg("consumer taken over")
+				c.conn.Log.Info().Str("service", c.durable).Uint64("seq", before).Msg("consumer taken over")
 			}
 		}
 		if taken {
@@ -297,7 +300,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 		case ctx.Err() != nil:
 			return err
 		case errors.As(err, &failed):
-			c.conn.Log.Warn().Str("service", c.name).AnErr("err",
+			c.conn.Log.Warn().Str("service", c.durable).AnErr("err",
 				failed.Unwrap()).Msg("not done: delivered again after a pause")
 		// two processes with one pin interrupt each other: this one gives it up
 		case !errors.Is(err, pull.ErrInterrupted), c.asked:
@@ -350,7 +353,7 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 		c.working(f, ds[done:])
 		worked = worked || done > 0
 		if err == nil && done < len(ds) {
-			err = fmt.Errorf("bus: consume %s: %d of %d messages done", c.name, done, len(ds))
+			err = fmt.Errorf("bus: consume %s: %d of %d messages done", c.durable, done, len(ds))
 		}
 		if err != nil {
 			return worked, pull.Callback(err)
@@ -387,7 +390,7 @@ func (cs *Consumers) Lag(ctx context.Context, s Source) (pending uint64, active 
 	if err != nil {
 		return 0, "", err
 	}
-	info, err := c.info(ctx)
+	info, err := c.look(ctx)
 	if err != nil {
 		return 0, "", err
 	}
@@ -401,7 +404,7 @@ func (cs *Consumers) Acked(ctx context.Context, s Source) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := c.info(ctx)
+	info, err := c.look(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
@@ -506,13 +508,15 @@ func TestTheConnectionIsLostDuringATakeover(t *testing.T) {
 	_, js := bustest.Outsider(t, s)
 	bustest.Publish(t, js, 1, bustest.Subjects...)
 	var once sync.Once
+	var restarting sync.WaitGroup
+	defer restarting.Wait() // the batch can arrive before the restart has returned
 	came := make(chan bool, 10)
 	consuming(t, b, losing{
 		take: func() error {
 			once.Do(func() {
 				s.Shutdown()
 				natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
-				go natstest.Restart(t, s)
+				restarting.Go(func() { natstest.Restart(t, s) })
 			})
 			return nil
 		},
@@ -553,5 +557,115 @@ func TestWrongSourcesAreRefused(t *testing.T) {
 	}
 	if _, err := b.Consumers.Strangers(ctx, []consumer.Source{wrong}); err == nil {
 		t.Error("strangers")
+	}
+	if _, err := b.Consumers.Place(ctx, wrong); err == nil {
+		t.Error("place")
+	}
+}
+
+// TestQuestionsAboutAConsumerFail: a question about a consumer fails with [bus.ErrNotFound] if the consumer does not
+// exist, and with the broker's error if it cannot be looked for or its stream cannot be read.
+func TestQuestionsAboutAConsumerFail(t *testing.T) {
+	none := bustest.Says(`{"total":0,"consumers":[]}`)
+	for name, c := range map[string]struct {
+		info, list, stream []bustest.Said
+		absent             bool     // the errors say that there is no consumer
+		answered           []string // the questions that have an answer
+	}{
+		"no consumer": {info: bustest.NotFound, list: none, stream: bustest.Says(`{}`), absent: true,
+			answered: []string{"strangers"}},
+		"no list": {info: bustest.NotFound, list: bustest.Trouble, stream: bustest.Says(`{}`)},
+		"no stream": {info: bustest.Says(`{}`), list: none, stream: bustest.Trouble,
+			answered: []string{"lag", "acked", "strangers"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+				switch {
+				case a.Is("CONSUMER.INFO"):
+					return c.info
+				case a.Is("CONSUMER.LIST"):
+					return c.list
+				case a.Is("STREAM.INFO"):
+					return c.stream
+				}
+				return bustest.Silence
+			}).Open()
+			ctx, failed := bustest.Within(t, bustest.Patience), map[string]error{}
+			_, _, failed["lag"] = b.Consumers.Lag(ctx, bustest.LedgerSource)
+			_, failed["acked"] = b.Consumers.Acked(ctx, bustest.LedgerSource)
+			_, failed["place"] = b.Consumers.Place(ctx, bustest.LedgerSource)
+			_, failed["strangers"] = b.Consumers.Strangers(ctx, []consumer.Source{bustest.LedgerSource})
+			for question, err := range failed {
+				if answered := slices.Contains(c.answered, question); answered != (err == nil) ||
+					!answered && errors.Is(err, bus.ErrNotFound) != c.absent {
+					t.Errorf("%s: %v", question, err)
+				}
+			}
+		})
+	}
+}
+
+// TestConsumeEndsWhereItIsOfNoUse: it returns if the user may not make the consumer, and when the connection is closed.
+func TestConsumeEndsWhereItIsOfNoUse(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
+			{user: s, password: s, permissions: { publish: { deny: ["$JS.API.CONSUMER.CREATE.>"] } }} ] } }`))
+	for user, want := range map[string]error{"a": bus.ErrUnreachable, "s": bus.ErrForbidden} {
+		b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
+		if user == "s" {
+			b = bustest.BusAt(t, bustest.As(s, user))
+		}
+		ctx, done := bustest.Within(t, bustest.Patience), make(chan error, 1)
+		go func() { done <- b.Consumers.Consume(ctx, bustest.LedgerSource, bustest.Discard{}) }()
+		if user == "a" {
+			b.Abort()
+		}
+		if err := bustest.Receive(t, done, "the end"); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", user, err, want)
+		}
+	}
+}
+
+// TestAnothersConsumerIsNotMovedBack: a process that stands by leaves a consumer beyond the end of its stream to the
+// process that is active.
+func TestAnothersConsumerIsNotMovedBack(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, c := range map[string]struct {
+		pinned string
+		reset  bool
+	}{"with an active process": {pinned: "another"}, "without one": {reset: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var resets atomic.Int64
+			script := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+				switch {
+				case a.Is("CONSUMER.CREATE"):
+					return bustest.Says(`{}`)
+				case a.Is("CONSUMER.INFO"):
+					return bustest.Says(fmt.Sprintf(`{"delivered":{"stream_seq":9},`+
+						`"priority_groups":[{"group":"active","pinned_client_id":%q}]}`, c.pinned))
+				case a.Is("CONSUMER.RESET"):
+					resets.Add(1)
+					return bustest.Says(`{}`)
+				case a.Is("STREAM.INFO"):
+					return bustest.Says(`{}`)
+				}
+				return bustest.Silence
+			})
+			log := &textLog{}
+			b, err := bus.Open(bustest.Background(t), bus.Config{URL: script.Url, Log: zerolog.New(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(b.Abort)
+			stop := consuming(t, b, bustest.Discard{})
+			natstest.Until(t, "two checks to find it", func() bool {
+				return strings.Count(log.String(), "is beyond the end of its stream") > 1
+			})
+			stop()
+			if got := resets.Load() > 0; got != c.reset {
+				t.Errorf("moved back: %t, want %t", got, c.reset)
+			}
+		})
 	}
 }

@@ -53,8 +53,7 @@ func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err
 	}
 	c.confirm(time.Now())
 	to, before := c.resetTo(info.Delivered.Stream)
-	return before,
-		c.conn.Call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, to, new(core.Nothing))
+	return before, c.call(ctx, "reset consumer", c.subject("RESET"), to, new(core.Nothing))
 }
 
 // settled waits until the broker has processed the sent acknowledgements: it processes them in order, and replies to
@@ -66,14 +65,14 @@ func (c *consumption) settled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleMaxMS*time.Millisecond)
 	defer cancel()
 	if _, err := c.conn.NC.RequestWithContext(ctx, c.acked, []byte(bodyInProgress)); err != nil {
-		c.conn.Log.Debug().Str("service", c.name).AnErr("err", err).Msg("acknowledgements may be worked in late")
+		c.conn.Log.Debug().Str("service", c.durable).AnErr("err", err).Msg("acknowledgements may be worked in late")
 	}
 	c.acked = ""
 }
 
 func (c *consumption) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	var info jetstream.ConsumerInfo
-	err := c.conn.Call(ctx, "look at consumer "+c.name, "CONSUMER.INFO."+c.stream+"."+c.name, nil, &info)
+	err := c.call(ctx, "look at consumer", c.subject("INFO"), nil, &info)
 	return &info, err
 }
 
@@ -134,7 +133,7 @@ func (c *consumption) keepAlive(life context.Context, pin string, end context.Ca
 		c.extend()
 		ctx, cancel := context.WithTimeout(life, keepAliveMS*time.Millisecond)
 		now := time.Now()
-		m, err := c.conn.NC.RequestWithContext(ctx, core.APIPrefix+"CONSUMER.MSG.NEXT."+c.stream+"."+c.name, body)
+		m, err := c.conn.NC.RequestWithContext(ctx, core.APIPrefix+c.subject("MSG.NEXT"), body)
 		cancel()
 		switch {
 		case err != nil: // the broker is away; after its return the pin is checked
@@ -187,14 +186,14 @@ func (c *consumption) handOver(ctx context.Context, pin string) {
 	case len(c.held) > 0: // one is enough to pin the next process, which resets the consumer
 		err = c.conn.NC.Publish(c.held[0].Msg.Reply, []byte(bodyNotDone))
 	default: // in flight when this process stopped reading
-		err = c.conn.Call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(core.Nothing))
+		err = c.call(ctx, "reset consumer", c.subject("RESET"), nil, new(core.Nothing))
 	}
 	if err == nil {
 		req := map[string]string{"group": consumeGroup}
-		err = c.conn.Call(ctx, "unpin consumer "+c.name, "CONSUMER.UNPIN."+c.stream+"."+c.name, req, new(core.Nothing))
+		err = c.call(ctx, "unpin consumer", c.subject("UNPIN"), req, new(core.Nothing))
 	}
 	if err != nil {
-		c.conn.Log.Info().Str("service", c.name).AnErr("err",
+		c.conn.Log.Info().Str("service", c.durable).AnErr("err",
 			err).Msg("consumer not handed over: the next process waits for the pin to expire")
 	}
 }

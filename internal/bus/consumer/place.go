@@ -34,13 +34,14 @@ func (cs *Consumers) Place(ctx context.Context, s Source) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p, _, err := c.place(ctx)
+	p, _, err := c.place(ctx, c.look)
 	return p, err
 }
 
 // place asks for the consumer's place first: the end can only be later.
-func (c *consumption) place(ctx context.Context) (Place, *jetstream.ConsumerInfo, error) {
-	info, err := c.info(ctx)
+func (c *consumption) place(ctx context.Context, look func(context.Context) (*jetstream.ConsumerInfo, error)) (Place,
+	*jetstream.ConsumerInfo, error) {
+	info, err := look(ctx)
 	if err != nil {
 		return Place{}, nil, err
 	}
@@ -81,7 +82,7 @@ func (c *consumption) watchPlace(ctx context.Context) {
 func (c *consumption) placeSoon(ctx context.Context) (Place, *jetstream.ConsumerInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
-	return c.place(ctx)
+	return c.place(ctx, c.info)
 }
 
 // errMoved is the reason for the end of a flow whose consumer another request has reset.
@@ -91,7 +92,7 @@ var errMoved = fmt.Errorf("%w: the consumer was moved", pull.ErrInterrupted)
 // it has done. Without one the log's consumer continues with the last commit, so that a process becomes active: it
 // compares all documents with the log. Timers are delivered from the first one: they are guarded.
 func (c *consumption) moveBack(ctx context.Context, p Place, info *jetstream.ConsumerInfo) {
-	c.conn.Log.Warn().Str("service", c.name).Uint64("seq", p.Delivered).
+	c.conn.Log.Warn().Str("service", c.durable).Uint64("seq", p.Delivered).
 		Msg(fmt.Sprintf("the consumer is beyond the end of its stream, %d: it is moved back", p.End))
 	c.mu.Lock()
 	flow := c.flow
@@ -109,9 +110,8 @@ func (c *consumption) moveBack(ctx context.Context, p Place, info *jetstream.Con
 	to := c.restart(p.End)
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
-	if err := c.conn.Call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, to,
-		new(core.Nothing)); err != nil {
-		c.conn.Log.Warn().Str("service", c.name).AnErr("err", err).Msg("the consumer was not moved back")
+	if err := c.call(ctx, "reset consumer", c.subject("RESET"), to, new(core.Nothing)); err != nil {
+		c.conn.Log.Warn().Str("service", c.durable).AnErr("err", err).Msg("the consumer was not moved back")
 	}
 }
 

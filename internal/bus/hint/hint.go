@@ -45,7 +45,7 @@ func (hs *Hints) Nudge(r events.Ref, seq uint64) {
 // subscription.
 func (hs *Hints) OnNudge(ctx context.Context, harness string, fn func(session string, seq uint64)) error {
 	subject := hs.conn.Cell.NudgeSubject(harness)
-	return hs.onHint(ctx, subject, func(m *nats.Msg) {
+	return hs.onHint(ctx, hs.conn.Cell.NudgeFilter(harness), func(m *nats.Msg) {
 		var n nudge
 		if m.Subject != subject || core.Delivered(m.Header, m.Reply) {
 			hs.conn.Log.Debug().Str("entity", m.Subject).Msg("nudge that a stream delivered")

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
@@ -61,10 +62,60 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	last := events.Ref{Harness: "o", Session: "last"}
 	b.Hints.Progress(others)
+	b.Hints.Progress(last)
 	b.Hints.Nudge(others, 9)
-	if r, seq := <-alive, <-nudged; r != others || seq != 9 || len(alive)+len(nudged) > 0 {
-		t.Errorf("alive: %v and %d more; nudged about %d and %d more", r, len(alive), seq, len(nudged))
+	if first, second := <-alive, <-alive; first != others || second != last {
+		t.Errorf("alive: %v, then %v", first, second)
+	}
+	if seq := <-nudged; seq != 9 || len(nudged) > 0 {
+		t.Errorf("nudged about %d and %d more", seq, len(nudged))
+	}
+}
+
+// The broker begins no delivery to the nudges of a harness: a push consumer that names their subject as its delivery
+// subject stays inactive. A message on another subject that the subscription matches is no nudge.
+func TestNoDeliveryBeginsToAHarness(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	ctx := bustest.Background(t)
+	nudged := make(chan uint64, 10)
+	if err := b.Hints.OnNudge(ctx, "o", func(_ string, seq uint64) { nudged <- seq }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "X", Subjects: []string{"x.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(ctx, "x.y", []byte(`{"session":"s","seq":5}`)); err != nil {
+		t.Fatal(err)
+	}
+	received := make(chan *nats.Msg, 1)
+	if _, err := nc.ChanSubscribe("received", received); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	var consumers []jetstream.PushConsumer
+	for _, to := range []string{b.Cell().NudgeSubject("o"), "received"} {
+		c, err := js.CreatePushConsumer(ctx, "X",
+			jetstream.ConsumerConfig{Name: fmt.Sprint("c", len(consumers)), DeliverSubject: to,
+				AckPolicy: jetstream.AckNonePolicy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumers = append(consumers, c)
+	}
+	bustest.Receive(t, received, "the delivery to a subscription without a wildcard")
+	info, err := consumers[0].Info(ctx)
+	if err != nil || info.PushBound || info.Delivered.Consumer > 0 {
+		t.Errorf("the delivery to a harness is active: %+v, %v", info, err)
+	}
+	if err := nc.Publish("hf.other.o", []byte(`{"session":"s","seq":6}`)); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	b.Hints.Nudge(events.Ref{Harness: "o", Session: "s"}, 7)
+	if seq := bustest.Receive(t, nudged, "the nudge"); seq != 7 {
+		t.Errorf("nudged about %d", seq)
 	}
 }
 

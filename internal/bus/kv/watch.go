@@ -3,12 +3,12 @@ package kv
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
@@ -24,6 +24,8 @@ const (
 type Update struct {
 	Entry
 	Ready bool // all entries that existed at the start have been reported; Entry is empty
+	// the deletion of a key that was not reported: only WatchEvery reports it
+	Unseen bool
 }
 
 // Watch calls fn with the live entries whose keys match one of the filters (none: all), then with one Update with
@@ -38,7 +40,17 @@ type Update struct {
 // fn runs in the caller's goroutine. A slow fn delays only this watch. Only [core.ErrForbidden] and a closed Bus end it
 // otherwise.
 func (bs *Buckets) Watch(ctx context.Context, bk Bucket, filters []string, fn func(Update) error) error {
-	w := &watch{buckets: bs, bk: bk, fn: fn, known: map[string]shown{}}
+	return bs.watch(ctx, bk, filters, false, fn)
+}
+
+// WatchEvery is Watch, and it also reports deletions of keys that were not reported, as Unseen. A deletion takes space
+// in a bucket without markers that expire.
+func (bs *Buckets) WatchEvery(ctx context.Context, bk Bucket, filters []string, fn func(Update) error) error {
+	return bs.watch(ctx, bk, filters, true, fn)
+}
+
+func (bs *Buckets) watch(ctx context.Context, bk Bucket, filters []string, every bool, fn func(Update) error) error {
+	w := &watch{buckets: bs, bk: bk, every: every, fn: fn, known: map[string]shown{}}
 	for _, filter := range filters {
 		w.filters = append(w.filters, core.KVSubject(bs.bucket(bk), filter))
 	}
@@ -84,6 +96,7 @@ type watch struct {
 	buckets *Buckets
 	bk      Bucket
 	filters []string
+	every   bool // also deletions of keys that are not known
 	fn      func(Update) error
 	known   map[string]shown
 	ends    endings // of the entries in known that expire without a marker
@@ -150,7 +163,7 @@ func (w *watch) consumer(ctx context.Context, stream string) (name string, toCom
 	ctx, cancel := context.WithTimeout(ctx, pull.SetupTimeoutMS*time.Millisecond)
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
-		Name:              "watch-" + nuid.Next(),
+		Name:              "watch-" + core.NewSecret(),
 		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
 		AckPolicy:         jetstream.AckNonePolicy,
 		MaxDeliver:        1,
@@ -158,13 +171,9 @@ func (w *watch) consumer(ctx context.Context, stream string) (name string, toCom
 		Replicas:          1,
 		InactiveThreshold: watchIdleMax,
 	}
-	create := "CONSUMER.CREATE." + stream + "." + cfg.Name
-	if len(w.filters) == 1 {
-		cfg.FilterSubject = w.filters[0]
-		create += "." + cfg.FilterSubject // permissions use this form
-	} else {
-		cfg.FilterSubjects = w.filters
-	}
+	// A list of filters cannot be in the subject of the request, so permissions of users exclude it.
+	cfg.FilterSubject = cover(w.filters)
+	create := "CONSUMER.CREATE." + stream + "." + cfg.Name + "." + cfg.FilterSubject
 	var info jetstream.ConsumerInfo
 	req := pull.CreateConsumer{Stream: stream, Config: cfg, Action: "create"}
 	if err := w.buckets.conn.Call(ctx, "watch "+w.buckets.bucket(w.bk), create, req, &info); err != nil {
@@ -173,13 +182,23 @@ func (w *watch) consumer(ctx context.Context, stream string) (name string, toCom
 	return cfg.Name, int64(info.NumPending), nil
 }
 
+// wants reports whether a filter matches the subject: the consumer may deliver more.
+func (w *watch) wants(subject string) bool {
+	return slices.ContainsFunc(w.filters, func(f string) bool { return matches(f, subject) })
+}
+
 // show calls fn with one message unless it was reported before.
 func (w *watch) show(d pull.Delivery) error {
+	if !w.wants(d.Msg.Subject) {
+		return nil
+	}
 	e := entryOf(d.Msg, w.buckets.bucket(w.bk))
 	e.Rev, e.At = d.Seq, d.At
 	was, known := w.known[e.Key]
 	now := shown{rev: e.Rev, at: e.At.UnixNano(), round: w.round, ends: w.ending(e.Key, d)}
 	switch {
+	case e.Deleted && !known && w.every:
+		return w.deliver(Update{Entry: e, Unseen: true})
 	case e.Deleted && !known:
 		return nil
 	case e.Deleted:

@@ -35,6 +35,9 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if found.Bytes < found.Streams[0].Bytes || found.BytesMax != 0 {
+		t.Errorf("the account has %d of %d bytes, the log %d", found.Bytes, found.BytesMax, found.Streams[0].Bytes)
+	}
 	for _, st := range found.Streams {
 		wantMsgs := map[string]uint64{"HF_LOG": 1}[st.Name]
 		if st.Missing || st.Layout != st.LayoutWanted || st.Replicas != 1 ||

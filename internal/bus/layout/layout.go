@@ -148,6 +148,8 @@ type Inspection struct {
 	Version string        // of nats-server
 	RTT     time.Duration // to it and back
 	Streams []StreamState // all streams of [Layout.Ensure], in its order
+	// of the account's streams, copies included, and its limit; 0: no limit but the broker's, which no client can read
+	Bytes, BytesMax uint64
 }
 
 // StreamState is one stream of the cell. A missing one has only its name and the wanted layout.
@@ -172,6 +174,12 @@ func (l *Layout) Inspect(ctx context.Context) (Inspection, error) {
 		return Inspection{}, core.Translate("inspect", err)
 	}
 	found := Inspection{Version: l.conn.NC.ConnectedServerVersion(), RTT: rtt}
+	var account jetstream.AccountInfo
+	err = l.conn.Call(ctx, "look at the account", "INFO", nil, &account)
+	if err != nil && !errors.Is(err, core.ErrForbidden) {
+		return found, err
+	}
+	found.Bytes, found.BytesMax = account.Store, uint64(max(account.Limits.MaxStore, 0))
 	for _, want := range l.layout() {
 		s := StreamState{Name: want.Name, LayoutWanted: layoutVersion}
 		info, err := l.conn.StreamInfo(ctx, want.Name)

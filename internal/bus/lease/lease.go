@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -64,6 +63,8 @@ type Lease struct {
 	key    string
 	token  string // distinguishes own writes from others'
 	ttl    time.Duration
+	// restored is how often the connection had been restored when the first value was made
+	restored uint64
 
 	writing sync.Mutex // one write at a time; it may wait for the broker
 	rev     uint64
@@ -77,13 +78,19 @@ type Lease struct {
 
 // Acquire creates the key with a TTL of at least a second. [core.ErrExists] if another process has it.
 func (ls *Leases) Acquire(ctx context.Context, key string, value []byte, ttl time.Duration) (*Lease, error) {
+	return ls.AcquireWith(ctx, key, func() []byte { return value }, ttl)
+}
+
+// AcquireWith is Acquire for a value that names the connection: [Lease.Keep] renews a lease at once whose connection
+// was restored since the value was made.
+func (ls *Leases) AcquireWith(ctx context.Context, key string, value func() []byte, ttl time.Duration) (*Lease, error) {
 	if ttl < leaseTTLMin {
 		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl,
 			leaseTTLMin)
 	}
-	l := &Lease{leases: ls, key: key, token: nuid.Next(), ttl: ttl}
+	l := &Lease{leases: ls, key: key, token: core.NewSecret(), ttl: ttl, restored: ls.conn.Reconnects()}
 	now := time.Now()
-	err := l.write(ctx, "acquire", value)
+	err := l.write(ctx, "acquire", value())
 	if errors.Is(err, core.ErrLostRace) {
 		return nil, fmt.Errorf("%w: lease %s", core.ErrExists, key)
 	}
@@ -140,22 +147,31 @@ func (l *Lease) life() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/
 // Renew stores value (nil: the same again) and renews the TTL. It tries until ctx or the lease's life ends.
 // [core.ErrLeaseLost], from then on always: another process may have it. Any other error leaves it unchanged.
 func (l *Lease) Renew(ctx context.Context, value []byte) error {
+	return l.RenewWith(ctx, func() []byte { return value })
+}
+
+// RenewWith is Renew for a value that names the connection: it is made when no other renewal is in flight, so an older
+// value does not replace a newer one.
+func (l *Lease) RenewWith(ctx context.Context, value func() []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.lost != nil {
 		return l.lost
 	}
-	if value == nil {
-		value = l.value
+	made := func() []byte {
+		if v := value(); v != nil {
+			return v
+		}
+		return l.value
 	}
 	end := l.LastRenewed().Add(l.life())
 	attempt, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	now := time.Now()
-	err := l.write(attempt, "renew", value)
+	err := l.write(attempt, "renew", made())
 	for errors.Is(err, core.ErrBusy) && attempt.Err() == nil { // nothing of it was stored
 		now = time.Now()
-		err = l.write(attempt, "renew", value)
+		err = l.write(attempt, "renew", made())
 	}
 	switch {
 	case errors.Is(err, core.ErrLostRace):
@@ -180,12 +196,13 @@ func (l *Lease) record(sent time.Time) {
 	l.renewed = sent
 }
 
-// Purge removes all leases of a harness but the newest ones.
-func (ls *Leases) Purge(ctx context.Context, harness string, keep int) error {
+// Purge removes all but the newest keys that match the filter, deleted ones included, and returns how many it removed.
+func (ls *Leases) Purge(ctx context.Context, filter string, keep int) (removed uint64, err error) {
 	bucket := ls.conn.Cell.LeaseBucket()
-	req := map[string]any{"filter": core.KVSubject(bucket, events.HarnessLeaseKeys(harness)), "keep": keep}
-	var resp struct{}
-	return ls.conn.Call(ctx, "purge leases of "+harness, "STREAM.PURGE."+core.KVStream(bucket), req, &resp)
+	req := map[string]any{"filter": core.KVSubject(bucket, filter), "keep": keep}
+	var resp struct{ Purged uint64 }
+	err = ls.conn.Call(ctx, "purge leases "+filter, "STREAM.PURGE."+core.KVStream(bucket), req, &resp)
+	return resp.Purged, err
 }
 
 // Release deletes the key. [core.ErrLeaseLost] if another process has it; a deleted one is a success.
@@ -202,21 +219,28 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Keep renews at the interval (0: a third of the TTL) with the result of value (nil func: the same again) until ctx
-// ends. The channel receives [core.ErrLeaseLost] once, when the lease is lost; it is closed when Keep ends.
+// Keep renews at the interval (0: a third of the TTL), and when the connection was restored, with the result of value
+// (nil func: the same again) until ctx ends. The channel receives [core.ErrLeaseLost] once, when the lease is lost; it
+// is closed when Keep ends.
 func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []byte) <-chan error {
 	if every <= 0 {
 		every = l.ttl / leaseRenewPart
 	}
 	out := make(chan error, 1)
+	nc := l.leases.conn.NC
+	restored := nc.StatusChanged(nats.CONNECTED)
 	go func() {
 		defer close(out)
-		for next := every; core.Pause(ctx, next); next = every {
-			var v []byte
-			if value != nil {
-				v = value()
-			}
-			err := l.Renew(ctx, v)
+		defer nc.RemoveStatusListener(restored)
+		if value == nil {
+			value = func() []byte { return nil }
+		}
+		pause := every
+		if nc.Stats().Reconnects != l.restored {
+			pause = 0
+		}
+		for ; pauseUnless(ctx, pause, restored); pause = every {
+			err := l.RenewWith(ctx, value)
 			switch {
 			case errors.Is(err, core.ErrLeaseLost):
 				out <- err
@@ -227,6 +251,18 @@ func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []by
 		}
 	}()
 	return out
+}
+
+// pauseUnless waits for d, or until the connection was restored. It reports whether ctx still lives.
+func pauseUnless(ctx context.Context, d time.Duration, restored <-chan nats.Status) bool {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-restored:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // LastRenewed returns when the last acknowledged renewal, or the acquisition, was sent. It has a monotonic clock

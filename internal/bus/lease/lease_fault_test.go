@@ -132,3 +132,13 @@ func TestARenewalOfUnknownOutcome(t *testing.T) {
 		t.Errorf("%v, renewed %s later; want ErrUnreachable", err, l.LastRenewed().Sub(acquired))
 	}
 }
+
+// TestNoLeaseOfAClosedConnection: a lease that could not be written is an error.
+func TestNoLeaseOfAClosedConnection(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	b.Close()
+	l, err := b.Leases.Acquire(bustest.Within(t, bustest.Patience), "harness.h.1", nil, time.Minute)
+	if err == nil || l != nil {
+		t.Errorf("%v, %v", l, err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -237,4 +238,76 @@ func TestLeaseKnowsItsGaps(t *testing.T) {
 	if !l.Gap().After(soon) {
 		t.Error("a late renewal is not a gap")
 	}
+}
+
+// TestARenewalNamesThePresentConnection: a renewal that waits for another one has the value of the time when it is
+// sent. A value that was made before would name a connection that has ended.
+func TestARenewalNamesThePresentConnection(t *testing.T) {
+	s := natstest.Start(t)
+	other := natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	l := bustest.Acquire(t, b, bustest.LeaseKey, 4*bustest.Patience)
+	made := make(chan bool, 2)
+	name := func() []byte {
+		made <- true
+		return fmt.Append(nil, b.Presence.Own())
+	}
+	p.Hold(false, true)
+	results := make(chan error, 2)
+	for range 2 {
+		go func() { results <- l.RenewWith(bustest.Background(t), name) }()
+	}
+	bustest.Receive(t, made, "the value of the first renewal")
+	p.Cut()
+	p.Hold(false, false)
+	for range 2 {
+		if err := bustest.Receive(t, results, "a renewal"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+	if want := fmt.Sprint(b.Presence.Own()); err != nil || string(e.Value) != want {
+		t.Errorf("the lease names %s, %v; want %s", e.Value, err, want)
+	}
+}
+
+// TestALeaseOfAnEarlierConnectionIsRenewed: the connection is restored while the lease is acquired. It is renewed at
+// once, and after each later loss of the connection.
+func TestALeaseOfAnEarlierConnectionIsRenewed(t *testing.T) {
+	s := natstest.Start(t)
+	other := natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	name := func() []byte { return fmt.Append(nil, b.Presence.Own()) }
+	stored := func() string {
+		e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+		if err != nil {
+			return ""
+		}
+		return string(e.Value)
+	}
+	p.Hold(false, true)
+	acquired := make(chan *lease.Lease, 1)
+	go func() {
+		l, err := b.Leases.AcquireWith(bustest.Background(t), bustest.LeaseKey, name, 4*bustest.Patience)
+		if err != nil {
+			t.Error(err)
+		}
+		acquired <- l
+	}()
+	natstest.Until(t, "the lease to be stored", func() bool { return stored() != "" })
+	first := stored()
+	p.Cut()
+	p.Hold(false, false)
+	l := bustest.Receive(t, acquired, "the lease")
+	l.Keep(bustest.Background(t), time.Hour, name)
+	renewed := func() bool {
+		now := stored()
+		return now != first && now == string(name())
+	}
+	natstest.Until(t, "the lease to name the second connection", renewed)
+	first = stored()
+	p.Cut()
+	natstest.Until(t, "the lease to name the third connection", renewed)
 }

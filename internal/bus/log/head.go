@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
@@ -39,21 +38,40 @@ func (l *Log) Heads(ctx context.Context, harness string) (map[events.Ref]uint64,
 		filter = l.conn.Cell.LogOf(harness)
 	}
 	heads := map[events.Ref]uint64{}
+	err := l.ends(ctx, filter, func(subject string, seq uint64) bool {
+		r, _, err := l.conn.Cell.ParseLog(subject)
+		if err != nil {
+			return false
+		}
+		_, known := heads[r]
+		heads[r] = max(heads[r], seq)
+		return !known
+	})
+	if err != nil {
+		return nil, err
+	}
+	return heads, nil
+}
+
+// ends calls fn with each subject of the filter and the place of its last message. fn reports whether it was new.
+func (l *Log) ends(ctx context.Context, filter string, fn func(subject string, seq uint64) bool) error {
 	for pace, silent := core.NewBackoff(), 0; ; {
-		before := len(heads)
-		err := l.headsOnce(ctx, filter, heads)
-		if silent++; len(heads) > before || errors.Is(err, core.ErrUnreachable) {
+		news := false
+		err := l.endsOnce(ctx, filter, func(subject string, seq uint64) {
+			news = fn(subject, seq) || news
+		})
+		if silent++; news || errors.Is(err, core.ErrUnreachable) {
 			silent = 0
 		}
 		switch {
 		case err == nil, silent == headsSilentMax && ctx.Err() == nil:
-			return heads, nil
+			return nil
 		case ctx.Err() != nil:
-			return nil, l.conn.Late("read the ends of sessions", ctx.Err())
+			return l.conn.Late("read the ends of sessions", ctx.Err())
 		case !errors.Is(err, core.ErrUnreachable) && !errors.Is(err, pull.ErrInterrupted):
-			return nil, err
+			return err
 		case !core.Pause(ctx, pace.NextBackOff()):
-			return nil, l.conn.Late("read the ends of sessions", ctx.Err())
+			return l.conn.Late("read the ends of sessions", ctx.Err())
 		}
 	}
 }
@@ -62,10 +80,10 @@ func (l *Log) Heads(ctx context.Context, harness string) (map[events.Ref]uint64,
 // unreadable.
 const headsSilentMax = 2
 
-func (l *Log) headsOnce(ctx context.Context, filter string, heads map[events.Ref]uint64) error {
+func (l *Log) endsOnce(ctx context.Context, filter string, fn func(subject string, seq uint64)) error {
 	stream := l.conn.Cell.LogStream()
 	cfg := jetstream.ConsumerConfig{
-		Name:              "read-" + nuid.Next(),
+		Name:              "read-" + core.NewSecret(),
 		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
 		AckPolicy:         jetstream.AckNonePolicy,
 		FilterSubject:     filter,
@@ -94,9 +112,7 @@ func (l *Log) headsOnce(ctx context.Context, filter string, heads map[events.Ref
 			return fmt.Errorf("%w: %s", pull.ErrInterrupted, err)
 		}
 		for _, d := range ds {
-			if r, _, err := l.conn.Cell.ParseLog(d.Msg.Subject); err == nil {
-				heads[r] = max(heads[r], d.Seq)
-			}
+			fn(d.Msg.Subject, d.Seq)
 			if d.Pending == 0 {
 				return nil
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,7 +50,8 @@ type Parking struct {
 // New returns the parked input of the cell of a connection.
 func New(conn *core.Conn) *Parking { return &Parking{conn: conn} }
 
-// Park stores it. The same place, kind and body parked again within a day is one message.
+// Park stores it. The same place, kind and body parked again within a day is one message. If the broker refuses it, for
+// example because its headers are too large with those of this package, it is stored without its headers and its body.
 func (pk *Parking) Park(ctx context.Context, p Parked) error {
 	_, err := pk.ParkAsync(ctx, p).Wait(ctx)
 	return err
@@ -57,6 +59,30 @@ func (pk *Parking) Park(ctx context.Context, p Parked) error {
 
 // ParkAsync is [Parking.Park] without waiting, for many at once.
 func (pk *Parking) ParkAsync(ctx context.Context, p Parked) core.Pending {
+	msg := pk.message(p)
+	under := pk.conn.Send(ctx, msg)
+	return core.PendingUntil(func(ctx context.Context) (uint64, error) {
+		op := "park " + p.Ref.String()
+		err := pk.conn.Repeat(ctx, op, msg, under)
+		if err == nil || ctx.Err() != nil || known(err) {
+			return 0, err
+		}
+		if p.Bytes == 0 {
+			p.Bytes = len(p.Body)
+		}
+		p.Header, p.Body = nil, nil
+		msg := pk.message(p)
+		return 0, pk.conn.Repeat(ctx, op, msg, pk.conn.Send(ctx, msg))
+	})
+}
+
+// known reports whether an error says nothing about the message that was sent.
+func known(err error) bool {
+	return errors.Is(err, core.ErrUnreachable) || errors.Is(err, core.ErrFull) || errors.Is(err, core.ErrForbidden)
+}
+
+// message returns the message that is stored.
+func (pk *Parking) message(p Parked) *nats.Msg {
 	h := nats.Header{}
 	for k, v := range p.Header {
 		switch {
@@ -78,9 +104,5 @@ func (pk *Parking) ParkAsync(ctx context.Context, p Parked) core.Pending {
 	if p.Bytes > 0 {
 		h[headerParkedBytes] = []string{strconv.Itoa(p.Bytes)}
 	}
-	msg := &nats.Msg{Subject: pk.conn.Cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
-	under := pk.conn.Send(ctx, msg)
-	return core.PendingUntil(func(ctx context.Context) (uint64, error) {
-		return 0, pk.conn.Repeat(ctx, "park "+p.Ref.String(), msg, under)
-	})
+	return &nats.Msg{Subject: pk.conn.Cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
 }

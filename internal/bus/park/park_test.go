@@ -1,7 +1,10 @@
 package park_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/park"
@@ -75,5 +78,42 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	}
 	if c := st.CachedInfo().Config; c.MaxBytes <= 0 || c.MaxAge <= 0 {
 		t.Errorf("parked input has no limit: %d bytes, %s", c.MaxBytes, c.MaxAge)
+	}
+}
+
+// TestParkedWithoutLargeHeaders: a message whose headers leave no room for those of the parked message is parked
+// without its headers and its body, once.
+func TestParkedWithoutLargeHeaders(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := bustest.Outsider(t, s)
+	ctx := bustest.Within(t, bustest.Patience)
+	const large = 65_500 // the broker stores at most 64 KiB of headers
+	header := map[string][]string{"X": {strings.Repeat("x", large)}}
+	sent := nats.NewMsg("hf.log.h.a!7.harness")
+	sent.Header, sent.Data = header, []byte("body")
+	if _, err := js.PublishMsg(ctx, sent); err != nil {
+		t.Fatal("the log does not store it: ", err)
+	}
+	for range 2 {
+		if err := b.Parking.Park(ctx, park.Parked{Why: "malformed", Ref: bustest.Session, Reason: "no session", Seq: 7,
+			Header: header, Body: sent.Data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, err := js.Stream(ctx, b.Cell().ParkedStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := st.CachedInfo().State.Msgs; n != 1 {
+		t.Errorf("%d parked, want 1", n)
+	}
+	m, err := st.GetMsg(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Data) != 0 || m.Header.Get("X") != "" || m.Header.Get("Hf-Parked-Bytes") != "4" ||
+		m.Header.Get("Hf-Parked-Seq") != "7" || m.Header.Get("Hf-Parked-Reason") != "no session" {
+		t.Errorf("parked = %q %v", m.Data, m.Header)
 	}
 }

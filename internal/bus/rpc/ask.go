@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,14 +23,32 @@ const (
 	fieldHarness = "harness"
 )
 
-// Reasons for dropping a request without a reply.
+// Reasons for dropping a request without a reply: it would go where the sender may not publish.
 var (
 	errNoInbox   = errors.New("bus: the reply would not go to an inbox")
 	errDelivered = errors.New("bus: a stream delivered it")
 )
 
+// errNoAsker reports a subject below the service's that names no asker.
+var errNoAsker = errors.New("bus: the subject is not one of a verb and an asker")
+
 // signer sets the asker of a request.
 type signer events.Asker
+
+// askerKey is the key of the asker in the context of a request.
+type askerKey struct{}
+
+// AskerOf returns who sent the request that is handled with this context, as its subject names it. It is the zero Asker
+// in a cell without users, and for the services themselves.
+func AskerOf(ctx context.Context) events.Asker {
+	who, _ := ctx.Value(askerKey{}).(events.Asker)
+	return who
+}
+
+// WithAsker returns a context of a request of this asker.
+func WithAsker(ctx context.Context, who events.Asker) context.Context {
+	return context.WithValue(ctx, askerKey{}, who)
+}
 
 // fromInbox returns why a request is dropped that a stream delivered, or whose reply would not go to an inbox.
 func fromInbox(m *nats.Msg) error {
@@ -51,7 +70,7 @@ func (s *server) asked(m *nats.Msg) (string, signer, error) {
 	verb, _, _ := strings.Cut(below, ".")
 	who, err := s.conn.Cell.ParseAsk(s.service, verb, m.Subject)
 	if err != nil {
-		return "", signer{}, fmt.Errorf("bus: the subject is not the service's: %w", err)
+		return "", signer{}, fmt.Errorf("%w: %w", errNoAsker, err)
 	}
 	return verb, signer(who), nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
-	"github.com/nats-io/nuid"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -26,8 +26,8 @@ type discovery struct {
 // discover describes a service with these endpoints.
 func discover(cell events.Cell, service, version, description string, eps []Endpoint) *discovery {
 	d := &discovery{started: time.Now().UTC(), info: micro.Info{
-		ServiceIdentity: micro.ServiceIdentity{Name: events.ServiceName(service), ID: nuid.Next(), Version: version,
-			Metadata: map[string]string{}},
+		ServiceIdentity: micro.ServiceIdentity{Name: events.ServiceName(service), ID: core.NewSecret(),
+			Version: version, Metadata: map[string]string{}},
 		Type: micro.InfoResponseType, Description: description, Endpoints: []micro.EndpointInfo{}}}
 	for _, ep := range eps {
 		bare := cell.ServiceSubject(service, ep.Verb)

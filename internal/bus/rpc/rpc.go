@@ -6,6 +6,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,11 +24,11 @@ import (
 
 // Limits of services.
 const (
-	// requests that one service process handles concurrently; the others wait in its subscription
-	requestsAtOnceMax  = 256
-	requestHandleMaxMS = 10_000 // for one request within its service, by default
-	requestWaitMaxMS   = 10_000 // for one request, when the caller's context has no deadline
-	serviceStopGraceMS = 2_000  // for requests in progress when ctx ends
+	requestsAtOnceMax  = 256     // requests that one service process handles concurrently
+	requestHandleMaxMS = 10_000  // for one request within its service, by default
+	requestWaitMaxMS   = 10_000  // for one request, when the caller's context has no deadline
+	headerBytesMax     = 8 << 10 // of one request, as they are encoded
+	serviceStopGraceMS = 2_000   // for requests in progress when ctx ends
 )
 
 // Endpoint answers the requests of one verb.
@@ -37,8 +38,13 @@ type Endpoint struct {
 	// Handle gets the request's body and returns the reply's. A *[events.Refusal] in its error's chain is the reply;
 	// any other error is a 503 with its text. It is called concurrently.
 	Handle func(ctx context.Context, body []byte) ([]byte, error)
-	// TimeMax is when Handle's ctx ends. Default: 10 s.
+	// TimeMax is when Handle's ctx ends, after the request arrived. A request that waited so long for a place gets 503,
+	// and Handle is not called. Default: 10 s, as callers wait by default.
 	TimeMax time.Duration
+}
+
+func (ep Endpoint) timeMax() time.Duration {
+	return cmp.Or(max(ep.TimeMax, 0), requestHandleMaxMS*time.Millisecond)
 }
 
 // Services sends requests to the services of a cell, and serves them. Its methods may be called concurrently.
@@ -59,7 +65,7 @@ func New(conn *core.Conn) *Services { return &Services{conn: conn} }
 // the broker begins to deliver a stream only to a subscription that has exactly the delivery subject, and a consumer's
 // delivery subject has no wildcard.
 func (rs *Services) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
-	s := &server{conn: rs.conn, service: service, slots: make(chan struct{}, requestsAtOnceMax),
+	s := &server{conn: rs.conn, service: service, places: newPlaces(),
 		endpoints: make(map[string]Endpoint, len(eps)),
 		found:     discover(rs.conn.Cell, service, version, description, eps)}
 	for _, ep := range eps {
@@ -79,12 +85,10 @@ func (rs *Services) Serve(ctx context.Context, service, version, description str
 	err = drain(subs)
 	grace, cancel := context.WithTimeout(life, serviceStopGraceMS*time.Millisecond)
 	defer cancel()
-	for range cap(s.slots) { // all slots taken: no request is in progress
-		select {
-		case s.slots <- struct{}{}:
-		case <-grace.Done():
-			return nil
-		}
+	select {
+	case <-s.places.end():
+	case <-grace.Done():
+		return nil
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) && rs.conn.NC.IsConnected() {
 		return core.Translate("stop serving "+service, err)
@@ -98,7 +102,7 @@ type server struct {
 	service   string
 	endpoints map[string]Endpoint // by verb
 	found     *discovery
-	slots     chan struct{} // one for each request in progress
+	places    *places
 }
 
 // subscribe subscribes to the requests of the service, and to those that look for services. It returns also with an
@@ -129,11 +133,16 @@ func drain(subs []*nats.Subscription) error {
 	return failed
 }
 
-// take runs a request in a goroutine, as long as there are slots: a request may take several round trips, and others
-// must not wait for it.
+// take runs a request in a goroutine, in a place of its asker: a request may take several round trips, and others must
+// not wait for it. It does not wait for a place itself.
 func (s *server) take(ctx, life context.Context, m *nats.Msg) {
+	arrived := time.Now()
 	verb, who, err := s.asked(m)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoAsker):
+		s.reply(m.Reply, nil, events.BadRequest(&events.FieldError{Field: "subject", Err: err}))
+		return
+	case err != nil:
 		s.conn.Log.Debug().AnErr("err", err).Str("service", s.service).Str("entity",
 			m.Subject).Msg("request dropped")
 		return
@@ -143,29 +152,44 @@ func (s *server) take(ctx, life context.Context, m *nats.Msg) {
 		s.reply(m.Reply, nil, events.Unavailable("the "+s.service+" service has no verb "+verb+" in this version"))
 		return
 	}
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		s.reply(m.Reply, nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
+	if n := headerBytes(m); n > headerBytesMax {
+		s.reply(m.Reply, nil, events.TooLarge(fmt.Sprintf("the headers of the request take %d bytes, more than %d",
+			n, headerBytesMax), headerBytesMax))
 		return
 	}
-	go func() {
-		defer func() { <-s.slots }()
+	to, body := m.Reply, m.Data // decoded headers take many times their size, so a job does not keep the message
+	stopping := func() {
+		s.reply(to, nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
+	}
+	run := func() {
 		started := time.Now()
-		out, err := s.handle(life, ep, who, m.Data)
+		out, err := s.handle(life, ep, who, body, arrived)
 		s.found.count(verb, who.Class != "", time.Since(started), err)
-		s.reply(m.Reply, out, err)
-	}()
+		s.reply(to, out, err)
+	}
+	switch {
+	case s.places.enter(who, job{bytes: m.Size() + jobBytes, run: run, refuse: stopping}):
+	case ctx.Err() != nil:
+		stopping()
+	default:
+		s.reply(to, nil, events.Unavailable("too many requests of "+cmp.Or(who.ID, "this cell")+
+			" wait: ask again"))
+	}
 }
 
-// handle completes the body with the asker and calls the endpoint.
-func (s *server) handle(life context.Context, ep Endpoint, who signer, body []byte) ([]byte, error) {
-	most := ep.TimeMax
-	if most <= 0 {
-		most = requestHandleMaxMS * time.Millisecond
+// headerBytes returns the size of the headers of a received message, as they are encoded.
+func headerBytes(m *nats.Msg) int { return m.Size() - len(m.Data) - len(m.Subject) - len(m.Reply) }
+
+// handle completes the body with the asker and calls the endpoint. The time of a request is that since it arrived here:
+// nothing runs for a caller that no longer waits.
+func (s *server) handle(life context.Context, ep Endpoint, who signer, body []byte, arrived time.Time) ([]byte, error) {
+	if waited := time.Since(arrived); waited >= ep.timeMax() {
+		return nil, events.Unavailable(fmt.Sprintf("the request waited for %s, and the %s service allows %s: ask again",
+			waited.Round(time.Millisecond), s.service, ep.timeMax()))
 	}
-	ctx, cancel := context.WithTimeout(life, most)
+	ctx, cancel := context.WithDeadline(life, arrived.Add(ep.timeMax()))
 	defer cancel()
+	ctx = WithAsker(ctx, events.Asker(who))
 	body, err := who.sign(body)
 	if err != nil {
 		return nil, err

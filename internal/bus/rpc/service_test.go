@@ -45,6 +45,11 @@ func endpoint(verb string, handle func(ctx context.Context, body []byte) ([]byte
 	return rpc.Endpoint{Verb: verb, Handle: handle}
 }
 
+// patient returns an endpoint whose requests may wait for a place as long as a test waits.
+func patient(verb string, handle func(ctx context.Context, body []byte) ([]byte, error)) rpc.Endpoint {
+	return rpc.Endpoint{Verb: verb, Handle: handle, TimeMax: bustest.Patience}
+}
+
 func echo(_ context.Context, body []byte) ([]byte, error) { return body, nil }
 
 func TestRequestReturnsTheReply(t *testing.T) {
@@ -281,7 +286,7 @@ func TestServiceBoundsWhatItWorksOn(t *testing.T) {
 	running, most := 0, 0
 	var reached sync.Once
 	full, open := make(chan struct{}), make(chan struct{})
-	serve(t, a, endpoint("hold", func(ctx context.Context, _ []byte) ([]byte, error) {
+	serve(t, a, patient("hold", func(ctx context.Context, _ []byte) ([]byte, error) {
 		mu.Lock()
 		running++
 		if most = max(most, running); running == limit {

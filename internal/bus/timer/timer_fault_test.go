@@ -39,6 +39,26 @@ func TestAnAlarmThatIsThereIsNotSetAgain(t *testing.T) {
 	}
 }
 
+// TestAnAlarmThatIsLostOnTheWayIsSetAgain: the alarm never arrives at the broker. It is not found there, and is sent
+// again.
+func TestAnAlarmThatIsLostOnTheWayIsSetAgain(t *testing.T) {
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	lost := p.Lose(true, `HPUB hf\.(timer)`, 1, "other")
+	done := make(chan error, 1)
+	go func() {
+		done <- b.Timers.Set(bustest.Within(t, bustest.Patience),
+			timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1})
+	}()
+	bustest.Receive(t, lost, "the alarm")
+	p.Cut()
+	if err := bustest.Receive(t, done, "the result of the write"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestATimerWithAnInvalidPlace: the place in a foreign alarm is larger than any number, so it counts as none.
 func TestATimerWithAnInvalidPlace(t *testing.T) {
 	s := natstest.Start(t)

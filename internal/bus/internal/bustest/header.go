@@ -15,7 +15,7 @@ import (
 )
 
 // RawPublish sends a message with this header block as it is, as a client can that is not the library's, and returns
-// when the broker has taken it.
+// when the broker has stored it.
 func RawPublish(t *testing.T, s *embed.Server, subject, header, body string) {
 	t.Helper()
 	u, err := url.Parse(s.URL())
@@ -27,16 +27,17 @@ func RawPublish(t *testing.T, s *embed.Server, subject, header, body string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := fmt.Fprintf(c,
-		"CONNECT {\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\nHPUB %s %d %d\r\n%s%s\r\nPING\r\n", subject,
-		len(header), len(header)+len(body), header, body); err != nil {
+	const inbox = "_INBOX.raw"
+	if _, err := fmt.Fprintf(c, "CONNECT {\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\nSUB %[1]s 1\r\n"+
+		"HPUB %[2]s %[1]s %[3]d %[4]d\r\n%[5]s%[6]s\r\n", inbox, subject, len(header), len(header)+len(body), header,
+		body); err != nil {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(c); lines.Scan(); {
 		switch line := lines.Text(); {
-		case strings.HasPrefix(line, "-ERR"):
+		case strings.HasPrefix(line, "-ERR"), strings.HasPrefix(line, `{"error"`):
 			t.Fatal(line)
-		case line == "PONG":
+		case strings.HasPrefix(line, `{"stream"`):
 			return
 		}
 	}

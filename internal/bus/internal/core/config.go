@@ -39,12 +39,16 @@ type Config struct {
 	TLSCA string
 	// TLSCert and TLSKey are the paths of this client's certificate and its key, in PEM; none by default.
 	TLSCert, TLSKey string
+	// ConsumerKeyFile is the path of a file with a secret, from which the names of this process's durable consumers
+	// follow: a user that cannot guess a name cannot let the broker deliver to that consumer. All processes of a
+	// service have the same. Default: the names are those of the services, as in a cell without users.
+	ConsumerKeyFile string
 	// Name of the connection, seen in the broker's monitoring. Default: holdfast.
 	Name string
 	// Prefix of the cell. Default: hf.
 	Prefix string
 	// Inbox is the prefix of the subjects that replies arrive on, see [events.Inbox]: in a secured cell a user may
-	// subscribe to no other. Default: _INBOX.
+	// subscribe to no other. Default: _INBOX. A connection adds a random token of its own.
 	Inbox string
 	// Asker is the user on whose behalf requests are sent, if the broker has users. Default: none, as in a cell without
 	// users.

@@ -33,7 +33,6 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/batcher"
@@ -70,6 +69,8 @@ type Conn struct {
 	Log zerolog.Logger
 	// Instance is the unique id of this connection.
 	Instance string
+	// ConsumerKey is the secret of the durable consumers' names; empty without one.
+	ConsumerKey []byte
 	// Together says that concurrent writes to a stream are sent as one batch.
 	Together atomic.Bool
 	// Denied has the subjects that the broker refused to this user.
@@ -105,8 +106,12 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	if err := errors.Join(checkCreds(cfg.Creds), checkFiles(cfg)); err != nil {
 		return nil, err
 	}
+	key, err := consumerKey(cfg)
+	if err != nil {
+		return nil, err
+	}
 	server, known := cfg.Server.(syncing)
-	c := &Conn{Cell: cell, Config: cfg, Log: cfg.Log, Instance: nuid.Next(), Priority: gateOf(cfg),
+	c := &Conn{ConsumerKey: key, Cell: cell, Config: cfg, Log: cfg.Log, Instance: NewSecret(), Priority: gateOf(cfg),
 		Denied: newDenials()}
 	c.Together.Store(cfg.Synced || known && server.SyncsEach())
 	c.appends = batcher.Batcher[*batchedWrite]{CountMax: BatchMessagesMax, SizeMax: BatchBytesMax, Flush: c.sendBatched,
@@ -208,10 +213,8 @@ func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 		opts = append(opts, nats.InProcessServer(c.Config.Server))
 	}
 	opts = append(opts, loginOptions(c.Config, nkey)...)
-	if c.Config.Inbox != "" {
-		opts = append(opts, nats.CustomInboxPrefix(c.Config.Inbox))
-	}
-	return opts
+	// the library numbers inboxes below it, and a client that knew one could let the broker deliver to it
+	return append(opts, nats.CustomInboxPrefix(orDefault(c.Config.Inbox, events.InboxPrefix)+"."+NewSecret()))
 }
 
 // reconnectDelay returns the pause before the given attempt, counted from 1.

@@ -13,13 +13,24 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestUserOfAURL: a URL that cannot be read names no user.
+// TestUserOfAURL: a URL that cannot be read names no user, and neither does a token.
 func TestUserOfAURL(t *testing.T) {
-	for url, want := range map[string]string{
-		"nats://%zz": "", "nats://host": "", "nats://ada@host": "ada", "nats://ada@one,nats://bob@two": "ada",
+	for _, c := range []struct {
+		cfg  bus.Config
+		want string
+	}{
+		{bus.Config{URL: "nats://%zz"}, ""},
+		{bus.Config{URL: "nats://host"}, ""},
+		{bus.Config{URL: "nats://s3cr3t@host"}, ""},
+		{bus.Config{URL: "nats://ada:pw@host"}, "ada"},
+		{bus.Config{URL: "nats://ada:@host"}, "ada"},
+		{bus.Config{URL: "nats://ada:pw@one,nats://bob:pw@two"}, "ada"},
+		{bus.Config{URL: "nats://ada@host", PasswordFile: "f"}, "ada"},
+		{bus.Config{URL: "nats://ada@host", NKey: "f"}, "ada"},
+		{bus.Config{URL: "nats://ada@host", Creds: "f"}, "ada"},
 	} {
-		if got := bus.LoginOf(url); got != want {
-			t.Errorf("%s: %q", url, got)
+		if got := bus.LoginOf(c.cfg); got != c.want {
+			t.Errorf("%+v: %q", c.cfg, got)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package core
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -55,6 +57,32 @@ func checkFiles(cfg Config) error {
 	return errors.Join(errs...)
 }
 
+// consumerKeyBytesMin is the least length of a key: 128 bits in hexadecimal.
+const consumerKeyBytesMin = 32
+
+// consumerKey reads the key of the durable consumers' names. A file that is missing means no key, so that a cell whose
+// secrets are older than this file works; it is logged.
+func consumerKey(cfg Config) ([]byte, error) {
+	if cfg.ConsumerKeyFile == "" {
+		return nil, nil
+	}
+	body, err := os.ReadFile(cfg.ConsumerKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		cfg.Log.Warn().AnErr("err", err).Msg("no consumer key: users can guess the names of this service's consumers " +
+			"and delay it; make the file with `holdfast secrets`, then start all processes of this service again")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: consumer key: %w", ErrForbidden, err)
+	}
+	key := bytes.TrimSpace(body)
+	if len(key) < consumerKeyBytesMin {
+		return nil, fmt.Errorf("%w: consumer key %s has %d bytes: want at least %d, as `holdfast secrets` makes them",
+			ErrForbidden, cfg.ConsumerKeyFile, len(key), consumerKeyBytesMin)
+	}
+	return key, nil
+}
+
 // loginOptions returns the options for the login and for trust. Files are read again at each new connection, so a
 // password, an nkey, credentials or a certificate can be replaced while a process runs. nkey is nil without one.
 func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
@@ -66,9 +94,9 @@ func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 		opts = append(opts, nats.UserInfoHandler(func() (user, password string) {
 			body, err := os.ReadFile(cfg.PasswordFile)
 			if err != nil { // the broker refuses, and it is tried again
-				return LoginOf(cfg.URL), ""
+				return LoginOf(cfg), ""
 			}
-			return LoginOf(cfg.URL), strings.TrimSpace(string(body))
+			return LoginOf(cfg), strings.TrimSpace(string(body))
 		}))
 	}
 	if cfg.TLSCA != "" {
@@ -162,7 +190,7 @@ func (l *nkeyLogin) with(use func(pair nkeys.KeyPair) error) error {
 // dialed returns the broker's URL for the connection. A user in it would be taken for a token, or in place of the nkey,
 // so it is removed if a file has the login.
 func dialed(cfg Config) string {
-	if cfg.PasswordFile == "" && cfg.NKey == "" && cfg.Creds == "" {
+	if !hasLoginFile(cfg) {
 		return cfg.URL
 	}
 	all := strings.Split(cfg.URL, ",")
@@ -175,11 +203,20 @@ func dialed(cfg Config) string {
 	return strings.Join(all, ",")
 }
 
-// LoginOf returns the user in a broker's URL, the first of several.
-func LoginOf(urls string) string {
-	first, _, _ := strings.Cut(urls, ",")
+// hasLoginFile reports whether a file has the login, so that the URL has no secret that is sent.
+func hasLoginFile(cfg Config) bool {
+	return cfg.PasswordFile != "" || cfg.NKey != "" || cfg.Creds != ""
+}
+
+// LoginOf returns the name of the user that logs in: the user in the broker's URL, the first of several. A user without
+// a password is a token, a secret, and no name, unless a file has the login.
+func LoginOf(cfg Config) string {
+	first, _, _ := strings.Cut(cfg.URL, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
 	if err != nil || u.User == nil {
+		return ""
+	}
+	if _, ok := u.User.Password(); !ok && !hasLoginFile(cfg) {
 		return ""
 	}
 	return u.User.Username()

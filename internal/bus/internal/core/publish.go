@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 // Pending is a write in flight. Wait once for it.
@@ -144,7 +143,7 @@ func (c *Conn) Ack(ctx context.Context, s Sent) (uint64, error) {
 // together must handle half of them. The messages are not changed, so they can be sent one by one if the batch is
 // refused.
 func (c *Conn) SendBatch(ctx context.Context, msgs []*nats.Msg) Sent {
-	id := nuid.Next()
+	id := NewSecret()
 	for i, m := range msgs {
 		m = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)}
 		m.Header[headerBatchID], m.Header[HeaderBatchSeq] = []string{id}, []string{strconv.Itoa(i + 1)}

@@ -75,6 +75,7 @@ type Flow struct {
 	ask     Request
 	window  int
 	sub     *nats.Subscription
+	reply   string // of pulls
 
 	mu    sync.Mutex
 	buf   []Delivery
@@ -101,12 +102,15 @@ func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var err error
-	f.sub, err = c.NC.Subscribe(c.NC.NewInbox(), f.receive)
+	inbox := c.NC.NewInbox()
+	f.reply = inbox + ".1"
+	// with a wildcard: the broker begins the delivery of a push consumer only to a subscription without one
+	f.sub, err = c.NC.Subscribe(inbox+".*", f.receive)
 	err = errors.Join(err, f.sub.SetPendingLimits(-1, -1)) // the window is the limit
 	if err == nil {
 		err = f.refill()
 	}
-	f.failLocked(core.Translate("pull from "+stream+" "+consumer, err))
+	f.failLocked(core.Translate("pull from "+stream, err))
 	go f.guard(status)
 	return f
 }
@@ -236,7 +240,7 @@ func (f *Flow) refill() error {
 		return err
 	}
 	f.asked, f.heard = f.asked+open, time.Now()
-	return f.conn.NC.PublishRequest(f.subject, f.sub.Subject, body)
+	return f.conn.NC.PublishRequest(f.subject, f.reply, body)
 }
 
 // Take waits for a message and returns it with the others that have arrived, at most most. It waits for the first one

@@ -2,8 +2,12 @@ package pull_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
@@ -13,6 +17,71 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
+
+// TestTheNameIsNotSaid: the name of a consumer can be a secret. The error of a flow that could not start does not name
+// it.
+func TestTheNameIsNotSaid(t *testing.T) {
+	c, err := core.Open(bustest.Within(t, bustest.Patience), core.Config{URL: natstest.Start(t).URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.NC.Close()
+	f := pull.Start(c, "HF_LOG", "ledger-1", 1, 0, pull.Request{})
+	defer f.Close()
+	_, err = f.Take(bustest.Within(t, bustest.Patience), 1)
+	if err == nil || !strings.Contains(err.Error(), "pull from HF_LOG: ") || strings.Contains(err.Error(), "ledger") {
+		t.Error(err)
+	}
+}
+
+// TestNoDeliveryBeginsToAFlow: the broker begins no delivery of a push consumer to a flow, by the subject of
+// its subscription or of its pulls, and the flow delivers what it pulls.
+func TestNoDeliveryBeginsToAFlow(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	ctx := bustest.Background(t)
+	seq := bustest.MustAppend(t, b, bustest.Session, 0, "e1")
+	reader, err := core.Open(ctx, core.Config{URL: s.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.NC.Close)
+	stream := reader.Cell.LogStream()
+	name, _, err := pull.CreateReader(ctx, reader, stream, "hf.log.>", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := pull.Start(reader, stream, name, 8, 1, pull.Request{})
+	defer f.Close()
+	subscribed, reply := f.Subjects()
+	nc, js := bustest.Outsider(t, s)
+	received := make(chan *nats.Msg, 1)
+	if _, err := nc.ChanSubscribe("received", received); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	consumers := map[string]jetstream.PushConsumer{}
+	for i, to := range []string{reply, strings.TrimSuffix(subscribed, ".*"), "received"} {
+		consumers[to], err = js.CreatePushConsumer(ctx, stream, jetstream.ConsumerConfig{Name: fmt.Sprint("push", i),
+			DeliverSubject: to, AckPolicy: jetstream.AckNonePolicy})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bustest.Receive(t, received, "the delivery to a subscription without a wildcard")
+	for to, c := range consumers {
+		info, err := c.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if active := info.PushBound || info.Delivered.Consumer > 0; active != (to == "received") {
+			t.Errorf("the delivery to %s: active is %v", to, active)
+		}
+	}
+	ds, err := f.Take(ctx, 8)
+	if err != nil || len(ds) != 1 || ds[0].Seq != seq {
+		t.Errorf("taken: %+v, %v", ds, err)
+	}
+}
 
 // TestWindowInBytes: a consumer whose handler does not return gets a few pulls of bytes ahead, for any window of
 // messages; when the handler continues, everything is delivered, in order.

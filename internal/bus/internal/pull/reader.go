@@ -5,7 +5,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 )
@@ -35,7 +34,7 @@ type CreateConsumer struct {
 func CreateReader(ctx context.Context, c *core.Conn, stream, filter string, from uint64) (name string, pending uint64,
 	err error) {
 	cfg := jetstream.ConsumerConfig{
-		Name:              "read-" + nuid.Next(),
+		Name:              "read-" + core.NewSecret(),
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       from,
 		AckPolicy:         jetstream.AckNonePolicy,

@@ -1,0 +1,81 @@
+package log_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestAStrayIsNoFilter: the broker stores messages whose subjects have the tokens * and >, or are no UTF-8. They are
+// found and left, and the commits of the sessions that such a subject selects as a filter are neither read nor removed.
+func TestAStrayIsNoFilter(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	other := events.Ref{Harness: bustest.Session.Harness, Session: "other"}
+	bustest.MustAppend(t, b, bustest.Session, 0, "a", "b")
+	bustest.MustAppend(t, b, other, 0, "c")
+	before := len(bustest.MustRead(t, b, bustest.Session, 0))
+	const each = 6 // more than are read one by one
+	for range each {
+		for _, subject := range []string{"hf.log.h.*.harness", "hf.log.h.>.harness", "hf.log.h.\xff.harness",
+			"hf.log.h.a!7.harness"} {
+			bustest.RawPublish(t, s, subject, "NATS/1.0\r\n\r\n", "x")
+		}
+	}
+	_, js := bustest.Outsider(t, s)
+	st, err := js.Stream(bustest.Within(t, bustest.Patience), b.Cell().LogStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	had := st.CachedInfo().State.Msgs
+	odd, err := b.Log.Unselectable(bustest.Within(t, bustest.Patience))
+	if last := had - 3; err != nil || len(odd) != 3 || odd["hf.log.h.*.harness"] != last ||
+		odd["hf.log.h.>.harness"] != last+1 || odd["hf.log.h.\xff.harness"] != last+2 {
+		t.Errorf("no filter can select %v, %v; want three, the first at %d", odd, err, last)
+	}
+	kept := make(chan string, had+1)
+	removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
+		func(_ context.Context, m bus.Message) error {
+			kept <- m.Subject
+			return nil
+		})
+	if err != nil || removed != 1 || left != 3 {
+		t.Errorf("%d subjects removed, %d left, %v; want 1 and 3", removed, left, err)
+	}
+	if len(kept) != each {
+		t.Errorf("%d messages were kept, want %d", len(kept), each)
+	}
+	for range len(kept) {
+		if subject := <-kept; subject != "hf.log.h.a!7.harness" {
+			t.Errorf("a message of %s was kept", subject)
+		}
+	}
+	info, err := st.Info(bustest.Within(t, bustest.Patience))
+	if err != nil || info.State.Msgs != had-each {
+		t.Errorf("%d of %d messages are left, %v", info.State.Msgs, had, err)
+	}
+	if n := len(bustest.MustRead(t, b, bustest.Session, 0)); n != before {
+		t.Errorf("%d of %d commits of the session are left", n, before)
+	}
+	if n := len(bustest.MustRead(t, b, other, 0)); n != 1 {
+		t.Errorf("%d of 1 commits of the other session are left", n)
+	}
+}
+
+// TestStraysOfADamagedLog: where a reader stays silent though the broker says that there is more, the search for strays
+// ends.
+func TestStraysOfADamagedLog(t *testing.T) {
+	t.Parallel() // it mostly waits
+	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Said {
+		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
+	}, nil)).Open()
+	removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
+		func(context.Context, bus.Message) error { return nil })
+	if err != nil || removed+left != 0 {
+		t.Errorf("%d subjects removed, %d left, %v", removed, left, err)
+	}
+}

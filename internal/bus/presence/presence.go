@@ -1,0 +1,231 @@
+// Package presence asks the brokers which connections of clients have ended.
+//
+// The answer is a hint. It may be missing: a broker forgets what it knew when it restarts, an unreachable one does not
+// answer, and a user may have no permission to ask. A connection that a broker names has ended for certain, but its
+// program may live and have another one.
+package presence
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// ownSubject is where the brokers answer with the connections of the account that asks. It is not asked in the account
+// global: nats-server 2.15.2 finds no ended connections there, and reads the numbers of new ones without its lock.
+const ownSubject = "$SYS.REQ.SERVER.PING.CONNZ"
+
+// userSubject is where the broker answers with the account of the user that asks.
+const userSubject = "$SYS.REQ.USER.INFO"
+
+// global is the account of all users of a broker without accounts.
+const global = "$G"
+
+// Exported is the subject in the system account that answers with the connections of all accounts. It has a wildcard:
+// an import without one is a subscription that makes a push consumer active, and the consumer of a harness would ask
+// all brokers for all connections with each message.
+const Exported = "$SYS.REQ.SERVER.*.CONNZ"
+
+// Imported is the subject in the cell's account to which a cell with users imports [Exported]. No harness serves a
+// subject of this length.
+func Imported(c events.Cell) string { return c.Prefix() + ".broker.connections.*" }
+
+// Subject is where a reconciler asks in a cell with users.
+func Subject(c events.Cell) string { return c.Prefix() + ".broker.connections.PING" }
+
+// How many of the newest ended connections one answer has.
+const (
+	usual = 16    // at each interval
+	many  = 1_024 // if all the usual ones are unknown, and from the embedded broker
+
+	brokersMax = 64 // brokers whose last answer is kept
+
+	noResponders = "503" // status of a request that nothing answers
+)
+
+// Connection names one connection of a client. No other connection to any broker has the same name.
+type Connection struct {
+	Server string `json:"server"` // id of the broker's process
+	Client uint64 `json:"client"` // number of the connection there
+}
+
+// embedded is a broker in this process.
+type embedded interface {
+	EndedConnections(limit int) (server string, clients []uint64, err error)
+}
+
+// Presence asks for the connections of a cell. Its methods may be called concurrently.
+type Presence struct {
+	conn *core.Conn
+}
+
+// New returns the presence of the cell of a connection.
+func New(conn *core.Conn) *Presence { return &Presence{conn: conn} }
+
+// Own returns the name of this connection, the zero value while it is lost.
+func (p *Presence) Own() Connection {
+	for {
+		server := p.conn.NC.ConnectedServerId()
+		client, err := p.conn.NC.GetClientID()
+		switch {
+		case p.conn.NC.ConnectedServerId() != server: // it was restored between the two
+		case err != nil || server == "":
+			return Connection{}
+		default:
+			return Connection{Server: server, Client: client}
+		}
+	}
+}
+
+// Ended calls fn, one at a time, with connections that clients have ended, or that broke, until ctx ends. It asks at
+// the interval every. A connection that a broker closed itself is not among them: its client connects again. The same
+// connection may be named several times. [core.ErrForbidden] if this user may not ask. In a cell without users it asks
+// for the connections of its own account, and of an embedded broker for all. A broker without accounts names none.
+func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Connection)) error {
+	if b, ok := p.conn.Config.Server.(embedded); ok {
+		p.local(ctx, b, every, fn)
+		return nil
+	}
+	inbox, answers := p.conn.NC.NewInbox(), make(chan *nats.Msg, many)
+	// with a wildcard: a client that knew a literal inbox could let the broker deliver to it
+	sub, err := p.conn.NC.ChanSubscribe(inbox+".*", answers)
+	if err != nil {
+		return core.Translate("subscribe to "+inbox, err)
+	}
+	inbox += ".1"
+	defer func() {
+		if err := core.IgnoreClosed(sub.Unsubscribe()); err != nil {
+			p.conn.Log.Debug().Str("entity", inbox).AnErr("err", err).Msg("not unsubscribed")
+		}
+	}()
+	began, known, subject := time.Now(), answered{}, Subject(p.conn.Cell)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		var ended []Connection
+		select {
+		case <-tick.C:
+			if err := p.conn.Denied.Since(subject, began); err != nil {
+				return err
+			}
+			p.ask(subject, inbox, usual)
+		case m := <-answers:
+			if m.Header.Get("Status") == noResponders && subject != ownSubject {
+				subject = userSubject // a cell without users has no import
+				continue
+			}
+			answer := read(m.Data)
+			switch answer.Account {
+			case "":
+			case global:
+				<-ctx.Done()
+				return nil
+			default:
+				subject = ownSubject
+			}
+			var more bool
+			if ended, more = known.ended(answer); more {
+				p.ask(subject, inbox, many)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+		if len(ended) > 0 {
+			fn(ended)
+		}
+	}
+}
+
+// local calls fn with the ended connections of the broker in this process.
+func (p *Presence) local(ctx context.Context, b embedded, every time.Duration, fn func([]Connection)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		server, clients, err := b.EndedConnections(many)
+		if err != nil {
+			p.conn.Log.Debug().AnErr("err", err).Msg("the embedded broker does not name its connections")
+			continue
+		}
+		ended := make([]Connection, 0, len(clients))
+		for _, c := range clients {
+			ended = append(ended, Connection{Server: server, Client: c})
+		}
+		if len(ended) > 0 {
+			fn(ended)
+		}
+	}
+}
+
+// ask requests the newest ended connections of each broker.
+func (p *Presence) ask(subject, inbox string, limit int) {
+	if !p.conn.Connected() {
+		return
+	}
+	const closed = 1 // of nats-server's states
+	body, err := json.Marshal(map[string]any{"state": closed, "sort": "stop", "limit": limit})
+	if err == nil {
+		err = p.conn.NC.PublishRequest(subject, inbox, body)
+	}
+	if err != nil {
+		p.conn.Log.Debug().Str("entity", subject).AnErr("err", err).Msg("not asked for ended connections")
+	}
+}
+
+// answered has the connections of the last answer of each broker.
+type answered map[string]map[uint64]bool
+
+// answer is what a broker answers to a question.
+type answer struct {
+	Account string `json:"account"`   // of the user that asks
+	ID      string `json:"server_id"` // of the broker whose connections these are
+	Conns   []struct {
+		CID    uint64 `json:"cid"`
+		Reason string `json:"reason"`
+	} `json:"connections"`
+}
+
+// read returns what a broker has answered. A message that is no answer has nothing: a broker without a system account
+// does not know its connections.
+func read(body []byte) answer {
+	var m struct {
+		Data answer `json:"data"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return answer{}
+	}
+	return m.Data
+}
+
+// ended returns the connections of an answer that ended at the side of the client. more reports that there may be
+// others: all of the usual ones are new.
+func (a answered) ended(of answer) (ended []Connection, more bool) {
+	id := of.ID
+	if id == "" {
+		return nil, false
+	}
+	if len(a) >= brokersMax {
+		clear(a) // a broker has a new id after each start
+	}
+	last, before := a[id]
+	now, known := map[uint64]bool{}, false
+	for _, c := range of.Conns {
+		now[c.CID] = true
+		known = known || last[c.CID]
+		switch c.Reason {
+		case "Client Closed", "Read Error", "Write Error":
+			ended = append(ended, Connection{Server: id, Client: c.CID})
+		}
+	}
+	a[id] = now
+	return ended, (!before || !known) && len(now) == usual
+}

@@ -1,0 +1,165 @@
+package presence_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// settings are those of a cell with users: the account of the services imports the connections of all accounts.
+const settings = `
+accounts {
+  "$SYS" { exports: [ { service: "$SYS.REQ.SERVER.*.CONNZ", response_type: stream, accounts: [CELL] } ] }
+  CELL {
+    jetstream: enabled
+    users: [ { user: u, password: pw } ]
+    imports: [ { service: { account: "$SYS", subject: "$SYS.REQ.SERVER.*.CONNZ" }, to: "hf.broker.connections.*" } ]
+  }
+  OTHER { users: [ { user: o, password: pw } ] }
+}
+`
+
+// TestEndedConnections: connections that their clients ended are named, those that live are not.
+func TestEndedConnections(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, start := range map[string]func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option){
+		"embedded": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+			s := natstest.Start(t)
+			return s, func(c *bus.Config) { c.Server = s }, nats.Name("x")
+		},
+		"one account": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+			s := natstest.Start(t, natstest.Settings(t,
+				`accounts { CELL { jetstream: enabled, users: [ { user: u, password: pw } ] } }`))
+			return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
+				nats.UserInfo("u", "pw")
+		},
+		"with users": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+			s := natstest.Start(t, natstest.Settings(t, settings))
+			return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
+				nats.UserInfo("o", "pw")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, option, login := start(t)
+			b := natstest.Bus(t, s, option)
+			living := nameOf(t, connect(t, s, login))
+			ended := make(chan presence.Connection, 100_000)
+			natstest.Background(t, func(ctx context.Context) error {
+				return b.Presence.Ended(ctx, 20*time.Millisecond, func(all []presence.Connection) {
+					for _, c := range all {
+						ended <- c
+					}
+				})
+			})
+			await := func(wanted []presence.Connection) {
+				t.Helper()
+				for len(wanted) > 0 {
+					got := bustest.Receive(t, ended, "an ended connection")
+					if got == living || got == b.Presence.Own() {
+						t.Fatalf("%v is said to have ended, and lives", got)
+					}
+					wanted = slices.DeleteFunc(wanted, func(c presence.Connection) bool { return c == got })
+				}
+			}
+			one := connect(t, s, login)
+			wanted := []presence.Connection{nameOf(t, one)}
+			one.Close()
+			await(wanted)
+			var all []*nats.Conn
+			wanted = nil
+			for range 200 { // more than a usual answer has
+				all = append(all, connect(t, s, login))
+				wanted = append(wanted, nameOf(t, all[len(all)-1]))
+			}
+			for _, nc := range all {
+				nc.Close()
+			}
+			await(wanted)
+		})
+	}
+}
+
+// TestTheGlobalAccountIsNotAsked: a broker without accounts is asked for the user's account, and not for connections.
+func TestTheGlobalAccountIsNotAsked(t *testing.T) {
+	s := natstest.Start(t)
+	asked := make(chan string, 1_000)
+	if _, err := connect(t, s, nil).Subscribe("$SYS.REQ.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil {
+		t.Fatal(err)
+	}
+	b := natstest.Bus(t, s)
+	natstest.Background(t, func(ctx context.Context) error {
+		return b.Presence.Ended(ctx, time.Millisecond, func(all []presence.Connection) { t.Errorf("%v has ended", all) })
+	})
+	if got := bustest.Receive(t, asked, "a question"); got != "$SYS.REQ.USER.INFO" {
+		t.Errorf("%s was asked", got)
+	}
+	for range 100 { // connections that begin and end beside it
+		connect(t, s, nil).Close()
+	}
+	for len(asked) > 0 {
+		if got := <-asked; got != "$SYS.REQ.USER.INFO" {
+			t.Fatalf("%s was asked", got)
+		}
+	}
+}
+
+// TestOwnConnection: a connection has a name, another one after it was restored, and none at its end.
+func TestOwnConnection(t *testing.T) {
+	s := natstest.Start(t)
+	b := bustest.BusAt(t, s.URL())
+	first := b.Presence.Own()
+	if first.Server == "" || first.Client == 0 {
+		t.Fatalf("the connection has the name %v", first)
+	}
+	natstest.Restart(t, s)
+	natstest.Until(t, "the connection is restored", func() bool {
+		own := b.Presence.Own()
+		return own.Server != "" && own.Server != first.Server
+	})
+	b.Abort()
+	if own := b.Presence.Own(); own != (presence.Connection{}) {
+		t.Errorf("an ended connection has the name %v", own)
+	}
+}
+
+// TestMayNotAsk: a user without the permission learns so.
+func TestMayNotAsk(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t,
+		`authorization: { users: [ { user: u, password: pw, permissions: { publish: { deny: "hf.broker.>" } } } ] }`))
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) })
+	err := b.Presence.Ended(bustest.Within(t, bustest.Patience), time.Millisecond, func([]presence.Connection) {})
+	if !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func connect(t *testing.T, s *embed.Server, login nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(s.URL(), login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func nameOf(t *testing.T, nc *nats.Conn) presence.Connection {
+	t.Helper()
+	client, err := nc.GetClientID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return presence.Connection{Server: nc.ConnectedServerId(), Client: client}
+}
