@@ -138,7 +138,8 @@ func (d *draft) closeCall(p *session.Prompt, why events.Failure) {
 }
 
 // Withdraw decides about a person's withdrawal of a message (C18). Work that the message delayed continues in the same
-// commit.
+// commit. If the message is an answer that has moved the queue, and another decision has moved the queue, too, the turn
+// for that decision is requested.
 func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Decision, error) {
 	d, err := begin(s, now)
 	if err != nil {
@@ -158,7 +159,11 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	default:
 		return session.Decision{}, events.NotFound("message", w.Message)
 	}
+	was := s.Pending.Turn
 	d.Add(events.MessageWithdrawn{Message: w.Message, By: w.By})
+	if f, ok := d.StillRequested(was); ok {
+		d.Add(f)
+	}
 	d.decide()
 	return session.Decision{Facts: d.Facts}, nil
 }

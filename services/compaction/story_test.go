@@ -73,7 +73,17 @@ func verb[R any](y *story.Story, decide func(*session.State, R, time.Time) (sess
 			return story.Outcome{}, err
 		}
 		o, err := decide(s, r, y.Now)
-		return story.Outcome{Facts: o.Facts, Seq: o.Seq}, err
+		var who struct{ By string }
+		if err := json.Unmarshal(body, &who); err != nil {
+			return story.Outcome{}, err
+		}
+		author := func(f events.Fact) string {
+			if Said(f) {
+				return events.PersonSource(who.By)
+			}
+			return events.ServiceSource(Name, "x")
+		}
+		return story.Outcome{Facts: o.Facts, Seq: o.Seq, Author: author}, err
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	inlineReadMax  = 2_000  // commits that one batch reads back from the log; a session that needs more is set aside
 	asideFedAtOnce = 500    // facts that are fed before waiting for them
 	asideEndedMax  = 10_000 // ended prompts whose entries are checked again
+	showAttempts   = 10     // of writing the views of a session that is folded with the others meanwhile
 )
 
 // errLong means that a session needs more of the log than a batch may read.
@@ -47,7 +48,15 @@ type apart struct {
 	mu   sync.Mutex
 	of   map[events.Ref]*waiting
 	past map[events.Ref]uint64 // folded up to here when it came back: later deliveries up to here are skipped
+	owed map[events.Ref]*owedViews
 	news chan struct{}
+}
+
+// owedViews are the views of a session that may be missing, after facts before its document were fed again. The next
+// batch that folds the session writes all of them.
+type owedViews struct {
+	ended   []string // prompts
+	lenient bool     // as in [touched]
 }
 
 // waiting is one session that was set aside.
@@ -60,13 +69,48 @@ type waiting struct {
 }
 
 func newApart() *apart {
-	return &apart{of: map[events.Ref]*waiting{}, past: map[events.Ref]uint64{}, news: make(chan struct{}, 1)}
+	return &apart{of: map[events.Ref]*waiting{}, past: map[events.Ref]uint64{}, owed: map[events.Ref]*owedViews{},
+		news: make(chan struct{}, 1)}
 }
 
 func (a *apart) clear() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.of, a.past = map[events.Ref]*waiting{}, map[events.Ref]uint64{}
+}
+
+// owes returns the owed views of a session; nil for none.
+func (a *apart) owes(r events.Ref) *owedViews {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owed[r]
+}
+
+// shown records that owed views were written.
+func (a *apart) shown(r events.Ref, v *owedViews) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.owed[r] == v {
+		delete(a.owed, r)
+	}
+}
+
+// show writes owed views with store, again after each lost race, until they are written: by store, or by a batch that
+// folds the session. A batch that began later than this call writes them, so few races are lost against this process.
+func (a *apart) show(r events.Ref, v *owedViews, store func() error) (err error) {
+	a.mu.Lock()
+	a.owed[r] = v
+	a.mu.Unlock()
+	defer a.shown(r, v)
+	for range showAttempts {
+		if err = store(); err == nil || !errors.Is(err, bus.ErrLostRace) || a.owes(r) != v {
+			break
+		}
+	}
+	if a.owes(r) != v && errors.Is(err, bus.ErrLostRace) {
+		return nil
+	}
+	return err
 }
 
 func (a *apart) notify() {

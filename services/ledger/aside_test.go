@@ -238,6 +238,85 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 	w.same(ref)
 }
 
+// TestAnInactiveLedgerLeavesWhatIsSetAside: a process that is no longer the active one does not try sessions that it
+// has set aside, and does not store their notes again.
+func TestAnInactiveLedgerLeavesWhatIsSetAside(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.stateMax(3_000)
+	w.tooLarge(ref)
+	before, now := w.folder(), w.folder()
+	w.fold(before, w.delivered(int(w.seq[ref]))...)
+	if w.aside(ref) == nil {
+		t.Fatal("nothing was set aside")
+	}
+	before.LeadershipLost()
+	w.stateMax(-1)
+	if err := now.Takeover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.apart(now)
+	w.same(ref)
+	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+	before.tryApart(t.Context(), ref)
+	if n := w.aside(ref); n != nil || before.count.back.Load() > 0 {
+		t.Errorf("an inactive ledger tried the session, and noted %+v", n)
+	}
+}
+
+// TestViewsOwedToABusySession: the views of a session that was set aside are written, although the session is folded
+// with the others meanwhile, and each attempt to write them apart loses its race against a newer document.
+func TestViewsOwedToABusySession(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	for i := range showAttempts {
+		w.append(ref, events.ToolStarted{Call: fmt.Sprint("busy", i), Turn: "t1", Name: "bash"})
+	}
+	f, opened := w.folder(), 2
+	ms := w.delivered(opened + showAttempts)
+	w.fold(f, ms[:opened]...)
+	view := w.load(blockerKey)
+	e, err := w.bus.KV.Load(t.Context(), kv.State, blockerKey)
+	if err != nil || len(view) == 0 {
+		t.Fatal(err)
+	}
+	if err := w.bus.KV.Delete(t.Context(), kv.State, blockerKey, e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	attempts := 0
+	err = f.apart.show(ref, &owedViews{}, func() error {
+		c := catcher{f: f, note: Aside{Ref: ref}}
+		if c.st, c.rev, err = loadDoc(t.Context(), w.bus, ref); err != nil {
+			t.Fatal(err)
+		}
+		w.fold(f, ms[opened+attempts])
+		attempts++
+		err := c.storeWith(t.Context(), nil)
+		if !errors.Is(err, bus.ErrLostRace) {
+			t.Fatalf("attempt %d lost no race: %v", attempts, err)
+		}
+		return err
+	})
+	if err != nil || attempts != 1 || f.apart.owes(ref) != nil {
+		t.Errorf("%v after %d attempts, owed %v", err, attempts, f.apart.owes(ref))
+	}
+	if again := w.load(blockerKey); !bytes.Equal(again, view) {
+		t.Errorf("the view was not written: %s", again)
+	}
+}
+
+// TestViewsOwedBesideAnotherLedger: if each race is lost against another process, the attempts end with that error.
+func TestViewsOwedBesideAnotherLedger(t *testing.T) {
+	a, attempts := newApart(), 0
+	err := a.show(ref, &owedViews{}, func() error { attempts++; return bus.ErrLostRace })
+	if !errors.Is(err, bus.ErrLostRace) || attempts != showAttempts || a.owes(ref) != nil {
+		t.Errorf("%v after %d attempts, owed %v", err, attempts, a.owes(ref))
+	}
+	if err = a.show(ref, &owedViews{}, func() error { return errLong }); !errors.Is(err, errLong) {
+		t.Error(err)
+	}
+}
+
 // TestAFeedThatRefuses: a session whose facts the feed refuses is set aside; without the cause they are fed.
 func TestAFeedThatRefuses(t *testing.T) {
 	w := newWorld(t)
@@ -582,7 +661,8 @@ func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error
 }
 
 // TestAskingAboutLongAgoIsBounded: an answer to a prompt that the session no longer lists reads the whole log, so only
-// a few run at the same time; the others get 503 and may ask again, and an admitted one gets the prompt's state.
+// a few run at the same time, and a few wait for them. The others get 503 at once and may ask again: they take no place
+// from other requests. An admitted one gets the prompt's state.
 func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -597,7 +677,7 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 		t.Fatal("the session still knows the prompt")
 	}
 	ask := func(ctx context.Context) *events.Refusal {
-		_, err := l.execute(ctx, whom{ref, "ada", "p1"},
+		_, err := l.execute(ctx, whom{ref: ref, by: "ada", prompt: "p1"},
 			func(st *session.State, src session.Source, _ time.Time) (session.Decision, error) {
 				return st.Dismiss(request.Dismiss{Ref: ref, Prompt: "p1", By: "ada"}, src)
 			})
@@ -607,12 +687,25 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	if r := ask(t.Context()); r == nil || r.Code != 410 {
 		t.Errorf("an answer after it was closed: %v", r)
 	}
-	for range longAgoMax {
-		l.longAgos <- struct{}{}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	leave := occupy(t, l.longAgos, longAgoMax)
+	waiting, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if r := ask(ctx); r == nil || r.Code != 503 {
-		t.Errorf("where no place is free: %v", r)
+	refused := make(chan *events.Refusal, longAgoWaitMax)
+	for range longAgoWaitMax {
+		go func() { refused <- ask(waiting) }()
+	}
+	natstest.Until(t, "the others to wait", func() bool { return l.longAgos.waiters() == longAgoWaitMax })
+	if r := ask(t.Context()); r == nil || r.Code != 503 || l.longAgos.waiters() != longAgoWaitMax {
+		t.Errorf("while many wait: %v", r)
+	}
+	cancel()
+	for range longAgoWaitMax {
+		if r := <-refused; r == nil || r.Code != 503 {
+			t.Errorf("where no place is free: %v", r)
+		}
+	}
+	leave()
+	if r := ask(t.Context()); r == nil || r.Code != 410 {
+		t.Errorf("when the others have left: %v", r)
 	}
 }

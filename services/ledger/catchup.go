@@ -28,6 +28,9 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 		if !done {
 			continue
 		}
+		if rev == 0 { // this process is no longer the active one
+			return nil
+		}
 		if err := f.bus.KV.Delete(ctx, kv.State, events.AsideKey(r), rev); err != nil &&
 			!errors.Is(err, bus.ErrLostRace) {
 			f.log.Warn().Str("session", r.String()).AnErr("err",
@@ -50,7 +53,8 @@ func (a *apart) recorded(r events.Ref) (note Aside, last uint64, ok bool) {
 	return w.note, w.last, true
 }
 
-// finished removes a session whose note is done. It does not if more was noted, or delivered, meanwhile.
+// finished removes a session whose note is done, and returns the note's revision; 0 if the session is not set aside any
+// more. It does not if more was noted, or delivered, meanwhile.
 func (a *apart) finished(r events.Ref, was Aside, last, upTo uint64) (rev uint64, done bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,10 +160,12 @@ func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 		return err
 	}
 	c.upTo = max(c.upTo, to)
-	if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil || c.st.Seq == 0 {
-		return err
-	}
-	return c.storeWith(ctx, nil)
+	return c.f.apart.show(c.note.Ref, &owedViews{c.ended, c.note.Failures > 0}, func() (err error) {
+		if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil || c.st.Seq == 0 {
+			return err
+		}
+		return c.storeWith(ctx, nil)
+	})
 }
 
 // fromStart rebuilds the document from the log alone. If the log lacks commits that the document has folded, the

@@ -59,6 +59,7 @@ type touched struct {
 	err     error // why it cannot be folded now
 	feed    []log.Fed
 	parked  []parked
+	views   *owedViews // may be missing, and are written with the document; nil for none
 }
 
 // Takeover implements [consumer.Handler]: the predecessor may have stored newer documents.
@@ -79,8 +80,12 @@ func (f *folder) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// LeadershipLost implements [consumer.LeadershipObserver].
-func (f *folder) LeadershipLost() { f.active.Store(false) }
+// LeadershipLost implements [consumer.LeadershipObserver]. The process that is active now works on the sessions that
+// are set aside. Two processes lose their races against each other, and store notes that the other has removed.
+func (f *folder) LeadershipLost() {
+	f.active.Store(false)
+	f.apart.clear()
+}
 
 // Batch implements [consumer.Handler]: after a success everything is stored, or set aside. After an error nothing is
 // cached and nothing acknowledged, so the same messages are delivered again and meet what was stored of them. A session
@@ -176,9 +181,7 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 			if c.Err != nil {
 				err = c.Err // why it names no session
 			}
-			strays = append(strays, park.Parked{Why: session.ParkMalformed,
-				Ref:    strayOf(c.Ref.Harness),
-				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
+			strays = append(strays, strayParked(c.Ref.Harness, m, err))
 			continue
 		}
 		t := at[c.Ref]
@@ -190,6 +193,12 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 		t.msgs, t.commits = append(t.msgs, m), append(t.commits, c)
 	}
 	return ts, strays
+}
+
+// strayParked returns a message without a session as it is parked.
+func strayParked(harness string, m bus.Message, why error) park.Parked {
+	return park.Parked{Why: session.ParkMalformed, Ref: strayOf(harness),
+		Reason: fmt.Sprintf("subject %s: %v", m.Subject, why), Header: m.Header, Body: m.Body, Seq: m.Seq}
 }
 
 // strayOf returns where a message without a session is parked: with its harness, if its subject names one.
@@ -446,6 +455,9 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 	for i, t := range of {
 		if t.changed {
 			f.cache.put(t.ref, cached{t.state, revs[i], len(docs[i].Value)})
+		}
+		if t.views != nil {
+			f.apart.shown(t.ref, t.views)
 		}
 	}
 	return nil

@@ -97,7 +97,9 @@ type Ledger struct {
 	log  zerolog.Logger
 	fold *folder
 
-	longAgos chan struct{} // a slot for each request that reads a whole session
+	longAgos *gate // of requests that read a whole session
+	lists    *gate // of requests that read all documents
+	prefixes prefixes
 }
 
 // New returns a ledger. The cell must be set up before: see [layout.Layout.Ensure].
@@ -106,7 +108,9 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 		return nil, err
 	}
 	log = log.With().Str("service", Name).Logger()
-	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log), longAgos: make(chan struct{}, longAgoMax)}
+	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
+		longAgos: newGate(longAgoMax, longAgoWaitMax, "others ask about prompts of long ago: ask again"),
+		lists:    newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil
 }

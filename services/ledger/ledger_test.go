@@ -300,6 +300,44 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 	}
 }
 
+// TestAnAnswerTakenBackLongAgo: a person takes an answer back after the turn that asked. The commit removes the first
+// ending of the prompt and ends it as withdrawn. A late answer gets that last state, also when the session no longer
+// lists the prompt (P11, P13).
+func TestAnAnswerTakenBackLongAgo(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.append(ref, events.SessionOpened{Incarnation: "1"})
+	asked := w.append(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverMessage, OnOwnerLoss: events.LossKeep,
+			Questions: []events.Question{{ID: "q", Question: "Which?",
+				Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+	message := events.DeriveID("answer", ref.Session, "p1", fmt.Sprint(asked))
+	w.appendAs(ref, events.WriterLedger, events.PersonSource("ada"),
+		events.PromptAnswered{Prompt: "p1", Answers: answer("a").Answers, By: "ada", Owed: true},
+		events.MessageAccepted{Message: message, Content: []byte(`"a"`), Synthetic: true})
+	w.append(ref, events.TurnCompleted{Turn: "t1"})
+	w.appendAs(ref, events.WriterCompaction, events.PersonSource("ada"),
+		events.MessageWithdrawn{Message: message, By: "ada"})
+	withdrawn := w.ask("answer", answer("a"), nil)
+	if withdrawn == nil || withdrawn.Code != 410 || withdrawn.Stands.Seq != w.seq[ref] {
+		t.Fatalf("the same answer while the prompt is listed: %v", withdrawn)
+	}
+	w.append(ref, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	for i := range session.RecentMax {
+		w.append(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t2", Name: "bash"},
+			events.ToolCompleted{Call: fmt.Sprint("x", i)})
+	}
+	if st := w.document(ref, w.seq[ref]); len(st.Prompts) > 0 || len(st.Recent) != session.RecentMax {
+		t.Fatalf("%d prompts, %d endings", len(st.Prompts), len(st.Recent))
+	}
+	r := w.ask("answer", answer("a"), nil)
+	if r == nil || r.Code != 410 || r.Stands == nil || r.Stands.Status != withdrawn.Stands.Status ||
+		r.Stands.Reason != withdrawn.Stands.Reason || r.Stands.Seq != withdrawn.Stands.Seq {
+		t.Errorf("the same answer again: %v, want %v", r, withdrawn)
+	}
+}
+
 // TestADecisionLongAfter: a late decision gets the state of a prompt that the session no longer lists; an unknown
 // prompt is not found (P11).
 func TestADecisionLongAfter(t *testing.T) {
@@ -383,5 +421,38 @@ func TestListPagesInOrder(t *testing.T) {
 	var waiting request.Documents
 	if r := w.ask("list", map[string]any{"waiting": true}, &waiting); r != nil || len(waiting.Documents) != 1 {
 		t.Errorf("waiting: %v %d", r, len(waiting.Documents))
+	}
+}
+
+// TestAStopBeforeTheFirstTurn: a session has had no turn, and a message is about to start. The stop is stored with the
+// request of the turn that it names. The person is the author of the stop, the ledger that of the request (R15).
+func TestAStopBeforeTheFirstTurn(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.append(ref, events.SessionOpened{Incarnation: "1"},
+		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"hello"`)})
+	var stopped request.Changed
+	stop := map[string]any{"harness": ref.Harness, "session": ref.Session, "by": "ada"}
+	if refusal := w.ask("stop", stop, &stopped); refusal != nil || stopped.Seq <= w.seq[ref] {
+		t.Fatalf("%+v, %v", stopped, refusal)
+	}
+	var got []string
+	commits, err := w.bus.Log.Read(t.Context(), ref, 0)
+	if err != nil || len(commits) != 2 {
+		t.Fatalf("%d commits, %v", len(commits), err)
+	}
+	for _, e := range commits[1].Events {
+		by, _ := events.Person(e.Source)
+		got = append(got, fmt.Sprintf("%s by %q", e.Kind, by))
+	}
+	if want := []string{`turn.requested by ""`, `turn.stop_requested by "ada"`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if st := w.document(ref, stopped.Seq); st.QueueMoves() || len(st.Queue) != 1 || st.Pending.Turn != nil {
+		t.Errorf("held %d, queue %v, requested %+v", st.HeldSeq, st.Queue, st.Pending.Turn)
+	}
+	var again request.Changed
+	if refusal := w.ask("stop", stop, &again); refusal != nil || again != stopped {
+		t.Errorf("again: %+v, %v, want %+v", again, refusal, stopped)
 	}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,11 +56,37 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.retainAt(ctx, now, full)
+	n, err := l.retainAt(ctx, now, full)
+	if full {
+		err = errors.Join(err, l.purgeStrays(ctx))
+	}
+	return n, err
+}
+
+// purgeStrays removes the messages of a nearly full log that belong to no session. They have no document, so that
+// nothing else would remove them. Each is parked before, if it is not parked already. An operator removes those that
+// this service cannot: it may purge the log by a filter only.
+func (l *Ledger) purgeStrays(ctx context.Context) error {
+	n, left, err := l.bus.Log.PurgeStrays(ctx, func(ctx context.Context, m bus.Message) error {
+		c := l.bus.Log.Decode(m)
+		return l.bus.Parking.Park(ctx, strayParked(c.Ref.Harness, m, cmp.Or(c.Err, c.Ref.Validate())))
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: retention: messages of no session: %w", err)
+	}
+	if n > 0 {
+		l.log.Warn().Msgf("retention: removed messages of %d subjects without a session from a nearly full log", n)
+	}
+	if left > 0 {
+		l.log.Error().Str("entity", l.bus.Cell().LogStream()).Msgf("retention: a nearly full log has %d subjects "+
+			"without a session that no filter can select, such as one with the token *: delete their messages by "+
+			"sequence; the parked copies have the sequences", left)
+	}
+	return nil
 }
 
 func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
-	var closed, unborn []kv.Entry
+	var closed, unborn []string // keys only: the documents together can be larger than the memory
 	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if h, err := session.ReadHead(e.Value); err == nil && h.Open() {
 			return nil
@@ -68,9 +95,9 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 		switch {
 		case err != nil:
 		case !st.Opened() && now.Passed(st.UpdatedAt.Add(unbornKept(l.cfg.Retain, full)), st.Seq):
-			unborn = append(unborn, e)
+			unborn = append(unborn, e.Key)
 		case l.isDue(st, now, full):
-			closed = append(closed, e)
+			closed = append(closed, e.Key)
 		}
 		return nil
 	})
@@ -84,10 +111,10 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 		}
 	}
 	var due []ended
-	for _, e := range closed {
-		st, err := l.verified(ctx, e)
+	for _, key := range closed {
+		st, rev, err := l.verified(ctx, key)
 		if note(err); err == nil && st != nil && l.isDue(st, now, full) {
-			due = append(due, ended{e, st})
+			due = append(due, endedOf(st, rev))
 		}
 	}
 	if err := l.removeObjects(ctx, due); err != nil {
@@ -99,19 +126,30 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 			n++
 		}
 	}
-	for _, e := range unborn {
-		st, err := l.verified(ctx, e)
+	for _, key := range unborn {
+		st, rev, err := l.verified(ctx, key)
 		if note(err); err == nil && st != nil && !st.Opened() {
-			note(l.appendClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened}))
+			note(l.appendClosed(ctx, endedOf(st, rev), events.SessionClosed{Reason: reasonNeverOpened}))
 		}
 	}
 	return n, failed
 }
 
-// ended is a session to purge, and its document's entry. The state is the log's.
+// ended is what is needed of a session to purge or to close it. A nearly full log makes many due at once.
 type ended struct {
-	kv.Entry
-	state *session.State
+	ref        events.Ref
+	rev        uint64 // of its document
+	seq        uint64 // of its last commit in the log
+	epoch      uint64
+	reason, by string // of its end
+}
+
+func endedOf(st *session.State, rev uint64) ended {
+	e := ended{ref: st.Ref(), rev: rev, seq: st.Seq, epoch: st.Epoch}
+	if st.Closed != nil {
+		e.reason, e.by = st.Closed.Reason, st.Closed.By
+	}
+	return e
 }
 
 // isDue reports whether a session was closed long enough ago, or may be purged because the log is nearly full.
@@ -121,28 +159,38 @@ func (l *Ledger) isDue(st *session.State, now events.Clock, full bool) bool {
 }
 
 // verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be
-// wrong. A document that differs is rebuilt, and verified returns nil; the next pass reads the new one. It returns a
-// [loss] if the document is ahead of the log.
-func (l *Ledger) verified(ctx context.Context, e kv.Entry) (*session.State, error) {
+// wrong. It returns the state and the document's revision. A document that differs is rebuilt, and verified returns
+// nil; the next pass reads the new one. It returns a [loss] if the document is ahead of the log.
+func (l *Ledger) verified(ctx context.Context, key string) (*session.State, uint64, error) {
+	e, err := l.bus.KV.Load(ctx, kv.State, key)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("ledger: retention: %w", err)
+	}
 	doc, err := session.Decode(e.Value)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: retention: %w", err)
+		return nil, 0, fmt.Errorf("ledger: retention: %w", err)
+	}
+	if events.SessionKey(doc.Ref()) != key { // its revision is that of another session's key
+		return nil, 0, fmt.Errorf("ledger: retention: the document at %s is that of %s", key, doc.Ref())
 	}
 	g, err := l.logged(ctx, doc.Ref())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if x := g.lost(doc); x != nil {
-		return nil, x
+		return nil, 0, x
 	}
 	if doc.Seq == g.state.Seq && (doc.Closed == nil) == (g.state.Closed == nil) && doc.Opened() == g.state.Opened() ||
 		isTombstone(g.state) {
-		return g.state, nil
+		return g.state, e.Rev, nil
 	}
 	l.log.Warn().Str("session", doc.Ref().String()).Uint64("seq",
 		doc.Seq).Msg("retention: the document is not what the log says: rebuilt, nothing was purged")
 	_, _, err = l.rebuildSession(ctx, doc.Ref())
-	return nil, err
+	return nil, 0, err
 }
 
 // isTombstone reports whether retention left nothing else of a session.
@@ -162,15 +210,15 @@ const reasonNeverOpened = "never-opened"
 // purge removes a closed session's commits but the last, then its document. After a crash between the two the next pass
 // finds the document again.
 func (l *Ledger) purge(ctx context.Context, e ended) error {
-	st := e.state
-	if marked, err := l.mark(ctx, st); err != nil || !marked {
+	if marked, err := l.mark(ctx, e); err != nil || !marked {
 		return err
 	}
-	if err := l.bus.Log.PurgeSession(ctx, st.Ref(), st.Seq); err != nil {
-		return fmt.Errorf("ledger: retention: log of %s: %w", st.Ref(), err)
+	if err := l.bus.Log.PurgeSession(ctx, e.ref, e.seq); err != nil {
+		return fmt.Errorf("ledger: retention: log of %s: %w", e.ref, err)
 	}
-	if err := l.bus.KV.Delete(ctx, kv.State, e.Key, e.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
-		return fmt.Errorf("ledger: retention: document of %s: %w", st.Ref(), err)
+	err := l.bus.KV.Delete(ctx, kv.State, events.SessionKey(e.ref), e.rev)
+	if err != nil && !errors.Is(err, bus.ErrLostRace) {
+		return fmt.Errorf("ledger: retention: document of %s: %w", e.ref, err)
 	}
 	return nil
 }
@@ -181,13 +229,13 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 	if len(due) == 0 {
 		return nil
 	}
-	going := make(map[string]bool, len(due))
+	going := make(map[events.Ref]bool, len(due))
 	for _, e := range due {
-		going[e.Key] = true
+		going[e.ref] = true
 	}
 	var names []string
 	err := l.bus.Objects.Each(ctx, func(name string) error {
-		if r, err := events.ParseObjectName(name); err == nil && going[events.SessionKey(r)] {
+		if r, err := events.ParseObjectName(name); err == nil && going[r] {
 			names = append(names, name)
 		}
 		return nil
@@ -206,19 +254,18 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 // mark ensures that a closed session's last commit names a predecessor, which distinguishes a tombstone from the first
 // commit of a new session. After an unguarded append it does not: then the close is appended once more, and the next
 // pass purges the session.
-func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err error) {
-	c, err := l.bus.Log.Commit(ctx, st.Seq)
+func (l *Ledger) mark(ctx context.Context, x ended) (marked bool, err error) {
+	c, err := l.bus.Log.Commit(ctx, x.seq)
 	if err != nil || c.Guarded {
 		return err == nil, err
 	}
-	return false, l.appendClosed(ctx, st, events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
+	return false, l.appendClosed(ctx, x, events.SessionClosed{Reason: x.reason, By: x.by})
 }
 
 // appendClosed appends the end of a session, unless it is still written to.
-func (l *Ledger) appendClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
-	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(),
-		f)
-	_, err := l.bus.Log.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})
+func (l *Ledger) appendClosed(ctx context.Context, x ended, f events.SessionClosed) error {
+	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), x.ref, max(x.epoch, 1), time.Now(), f)
+	_, err := l.bus.Log.Append(ctx, x.ref, events.WriterLedger, x.seq, []events.Event{e})
 	if errors.Is(err, bus.ErrLostRace) {
 		return nil
 	}

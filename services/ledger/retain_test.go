@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -74,6 +75,30 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	}
 	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || !errors.Is(err, errLost) {
 		t.Errorf("purged %d, %v; want one and what is wrong with the others", n, err)
+	}
+	w.gone(events.SessionKey(ref))
+}
+
+// TestADocumentUnderAnotherKey: retention reports the document of a closed session under the key of another session,
+// and does not purge by it.
+func TestADocumentUnderAnotherKey(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.append(ref, events.SessionClosed{Reason: "finished"})
+	l := w.settle(Default())
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := events.SessionKey(events.Ref{Harness: "h1", Session: "another"})
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, key, e.Value, 0); err != nil {
+		t.Fatal(err)
+	}
+	if st, _, err := l.verified(t.Context(), key); st != nil || err == nil {
+		t.Errorf("the document under another key may be purged: %v, %v", st, err)
+	}
+	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err == nil {
+		t.Errorf("purged %d, %v; want one and what is wrong with the other", n, err)
 	}
 	w.gone(events.SessionKey(ref))
 }
@@ -264,6 +289,42 @@ func TestRetentionOfANearlyFullLog(t *testing.T) {
 	})
 	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
 		t.Errorf("purged %d, %v, of a nearly full log", n, err)
+	}
+}
+
+// TestStraysDoNotFillTheLog: messages whose subjects name no session fill the log. They are parked, and removed when
+// the log is nearly full; sessions keep what they have.
+func TestStraysDoNotFillTheLog(t *testing.T) {
+	w := &world{t: t, seq: map[events.Ref]uint64{}}
+	w.server = natstest.Start(t)
+	w.bus = natstest.Bus(t, w.server, func(c *bus.Config) { c.LogBytesMax = 512 << 10 })
+	w.open(ref)
+	l := w.settle(Default())
+	js := w.operator()
+	sent := 0
+	for full := false; !full; {
+		subject := fmt.Sprintf("hf.log.agent-1.a!%d.harness", min(sent, 10)) // the last one has many
+		if _, err := js.Publish(subject, []byte(strings.Repeat("x", 4<<10))); err != nil {
+			t.Fatal(err)
+		}
+		sent++
+		var err error
+		if full, err = w.bus.Log.NearlyFull(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Retain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	used, most, err := w.bus.Log.Usage(t.Context())
+	if err != nil || used > most/10 {
+		t.Errorf("%d of %d bytes are used, %v", used, most, err)
+	}
+	if cs, err := w.bus.Log.Read(t.Context(), ref, 0); err != nil || len(cs) != int(w.seq[ref]) {
+		t.Errorf("%d of %d commits of the session are left, %v", len(cs), w.seq[ref], err)
+	}
+	if n := len(stored(t, w.server.URL(), "HF_PARKED")); n != sent {
+		t.Errorf("%d of %d are parked", n, sent)
 	}
 }
 

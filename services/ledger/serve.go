@@ -2,15 +2,12 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -23,8 +20,11 @@ const racesMax = 10
 
 // Limits of what one request may read of a log.
 const (
-	currentReadMax = 10_000 // commits beyond the document; a document that is further behind is being updated
-	longAgoMax     = 2      // requests that read a whole session, at the same time
+	currentReadMax  = 10_000   // commits beyond the document; a document that is further behind is being updated
+	currentBytesMax = 32 << 20 // of their data
+	currentKeptMax  = 1 << 20  // of the newest of them, which are kept until the request ends
+	longAgoMax      = 2        // requests that read a whole session, at the same time
+	longAgoWaitMax  = 16       // requests that wait for that, each in one of the places of all requests
 )
 
 func (l *Ledger) endpoints() []rpc.Endpoint {
@@ -33,34 +33,34 @@ func (l *Ledger) endpoints() []rpc.Endpoint {
 		control.Endpoint(request.LedgerList, l.list),
 		control.Endpoint(request.LedgerRebuild, l.rebuild),
 		control.Endpoint(request.LedgerAnswer, func(ctx context.Context, q request.Answer) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, q.Prompt},
+			return l.execute(ctx, whom{ref: q.Ref, by: q.By, prompt: q.Prompt},
 				func(s *session.State, src session.Source, _ time.Time) (session.Decision, error) {
 					return s.Answer(q, src)
 				})
 		}),
 		control.Endpoint(request.LedgerReject, func(ctx context.Context, q request.Reject) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, q.Prompt},
+			return l.execute(ctx, whom{ref: q.Ref, by: q.By, prompt: q.Prompt},
 				func(s *session.State, src session.Source, _ time.Time) (session.Decision, error) {
 					return s.Reject(q, src)
 				})
 		}),
 		control.Endpoint(request.LedgerDismiss, func(ctx context.Context, q request.Dismiss) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, q.Prompt},
+			return l.execute(ctx, whom{ref: q.Ref, by: q.By, prompt: q.Prompt},
 				func(s *session.State, src session.Source, _ time.Time) (session.Decision, error) {
 					return s.Dismiss(q, src)
 				})
 		}),
 		control.Endpoint(request.LedgerStop, func(ctx context.Context, q request.Stop) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, ""},
+			return l.execute(ctx, whom{ref: q.Ref, by: q.By, author: l.stopAuthor(q.By)},
 				func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) { return s.Stop(q) })
 		}),
 		control.Endpoint(request.LedgerClose, func(ctx context.Context, q request.Close) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, ""},
+			return l.execute(ctx, whom{ref: q.Ref, by: q.By},
 				func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) { return s.Close(q) })
 		}),
 		control.Endpoint(request.LedgerConfigure,
 			func(ctx context.Context, q request.Configure) (request.Changed, error) {
-				return l.execute(ctx, whom{q.Ref, q.By, ""},
+				return l.execute(ctx, whom{ref: q.Ref, by: q.By},
 					func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) {
 						return s.Configure(q)
 					})
@@ -73,6 +73,19 @@ type whom struct {
 	ref    events.Ref
 	by     string
 	prompt string // "" where it is about none
+	// author returns the source attribute of a fact. Nil: the person.
+	author func(events.Fact) string
+}
+
+// stopAuthor returns the authors of a stop. The person asks for the stop. The turn that would have begun is what this
+// service requests, for the stop to name it.
+func (l *Ledger) stopAuthor(by string) func(events.Fact) string {
+	return func(f events.Fact) string {
+		if _, requests := f.(events.TurnRequested); requests {
+			return events.ServiceSource(Name, l.bus.Instance())
+		}
+		return events.PersonSource(by)
+	}
 }
 
 type decide = func(*session.State, session.Source, time.Time) (session.Decision, error)
@@ -81,7 +94,7 @@ type decide = func(*session.State, session.Source, time.Time) (session.Decision,
 func (l *Ledger) execute(ctx context.Context, who whom, decide decide) (request.Changed, error) {
 	opened := false
 	d, err := control.Execute(ctx, l.bus, control.Execution{
-		Ref: who.ref, By: who.by, Writer: events.WriterLedger, Cached: true, Log: l.log,
+		Ref: who.ref, By: who.by, Author: who.author, Writer: events.WriterLedger, Cached: true, Log: l.log,
 		Read: func(ctx context.Context, _ *session.State, certain bool) (*session.State, session.Source, error) {
 			s, tail, err := l.current(ctx, who.ref, certain)
 			if err != nil {
@@ -107,21 +120,19 @@ func notFound(err error) bool {
 // endings: so a late asker gets the prompt's state, too (P11). Nothing is appended: an ended prompt stays ended. For a
 // prompt that never existed it returns the same refusal.
 func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decide) (session.Decision, error) {
-	select {
-	case l.longAgos <- struct{}{}:
-		defer func() { <-l.longAgos }()
-	case <-ctx.Done():
-		return session.Decision{}, events.Unavailable("others ask about prompts of long ago: ask again")
+	done, err := l.longAgos.enter(ctx)
+	if err != nil {
+		return session.Decision{}, err
 	}
-	st, known := session.New(who.ref), false
+	defer done()
+	st, seen := session.New(who.ref), uint64(0)
 	var then *session.State // just after its end
-	err := l.bus.Log.Each(ctx, who.ref, 0, func(c events.Commit) error {
+	err = l.bus.Log.Each(ctx, who.ref, 0, func(c events.Commit) error {
 		st.Fold(&c)
-		_, ended := st.Ended(session.EntityPrompt, who.prompt)
-		if ended && !known {
-			then = st.Clone()
+		// one commit ends a prompt again whose answer is taken back after its turn
+		if e, ended := st.Ended(session.EntityPrompt, who.prompt); ended && e.Seq != seen {
+			then, seen = st.Clone(), e.Seq
 		}
-		known = ended
 		return nil
 	})
 	switch {
@@ -167,12 +178,13 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	if !sure && !gap {
 		return st, tail, nil
 	}
+	read := newest{commits: tail}
 	err := l.bus.Log.Each(ctx, r, st.Seq+1, func(c events.Commit) error {
-		if len(tail) >= currentReadMax {
-			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits behind its log: ask again",
-				r, currentReadMax))
+		if read.n >= currentReadMax || read.all+sizeOf(&c) > currentBytesMax {
+			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits, or %d bytes, behind its "+
+				"log: ask again", r, currentReadMax, currentBytesMax))
 		}
-		tail = append(tail, c)
+		read.add(c)
 		st.Fold(&c)
 		return nil
 	})
@@ -182,11 +194,47 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	if err != nil {
 		return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
 	}
-	return st, tail, nil
+	return st, read.commits, nil
 }
 
-// get answers with the session's document, folded up to now.
+// newest keeps the newest of the commits that a request reads; an earlier one is read again if it is needed.
+type newest struct {
+	commits []events.Commit
+	n       int // read
+	all     int // bytes read
+	kept    int // bytes of the commits that were read and are kept
+	first   int // the oldest one of them in commits
+}
+
+func (x *newest) add(c events.Commit) {
+	if x.n == 0 {
+		x.first = len(x.commits)
+	}
+	x.commits, x.n = append(x.commits, c), x.n+1
+	x.all, x.kept = x.all+sizeOf(&c), x.kept+sizeOf(&c)
+	for x.kept > currentKeptMax && x.first < len(x.commits)-1 {
+		x.kept -= sizeOf(&x.commits[x.first])
+		x.commits = slices.Delete(x.commits, x.first, x.first+1)
+	}
+}
+
+// eventBytes is about what an event takes beside its data.
+const eventBytes = 512
+
+// sizeOf returns about how many bytes a commit takes.
+func sizeOf(c *events.Commit) int {
+	n := eventBytes
+	for i := range c.Events {
+		n += len(c.Events[i].Data) + eventBytes
+	}
+	return n
+}
+
+// get answers with the session's document, folded up to now or up to a place of the log.
 func (l *Ledger) get(ctx context.Context, q request.Get) (request.Document, error) {
+	if q.At > 0 {
+		return l.at(ctx, q)
+	}
 	st, _, err := l.current(ctx, q.Ref, true)
 	if err != nil {
 		return request.Document{}, err
@@ -196,75 +244,4 @@ func (l *Ledger) get(ctx context.Context, q request.Get) (request.Document, erro
 	}
 	doc, err := st.Encode()
 	return request.Document{Document: doc}, err
-}
-
-// Limits of a page of documents.
-const (
-	listDefault    = 100
-	listBytesMax   = 768 << 10 // a reply must fit into one message
-	listSlackTimes = 4         // how many pages are kept while searching
-)
-
-// wants reports whether a document belongs to the list. Only the queried fields are decoded.
-func wants(q *request.List, doc []byte) bool {
-	if q.Phase == "" && q.Root == "" && !q.Waiting {
-		return true
-	}
-	var d struct {
-		Phase   session.Phase              `json:"phase"`
-		Root    string                     `json:"root"`
-		Prompts map[string]*session.Prompt `json:"prompts"`
-	}
-	if json.Unmarshal(doc, &d) != nil {
-		return false
-	}
-	st := session.State{Prompts: d.Prompts}
-	return (q.Phase == "" || string(d.Phase) == q.Phase) && (q.Root == "" || d.Root == q.Root) &&
-		(!q.Waiting || len(st.PendingPrompts()) > 0)
-}
-
-// list answers with a page of documents in the order of their keys, as they are stored.
-func (l *Ledger) list(ctx context.Context, q request.List) (request.Documents, error) {
-	if q.Phase != "" && !slices.Contains(session.Phases(), session.Phase(q.Phase)) {
-		return request.Documents{}, events.BadRequest(&events.FieldError{Field: "phase",
-			Err: fmt.Errorf("%w: %q: want one of %v", events.ErrMalformed, q.Phase, session.Phases())})
-	}
-	if q.Limit == 0 {
-		q.Limit = listDefault
-	}
-	q.Limit = min(q.Limit, request.ListMax)
-	var page []kv.Entry
-	cut := func(n int) {
-		slices.SortFunc(page, func(a, b kv.Entry) int { return strings.Compare(a.Key, b.Key) })
-		page = page[:min(n, len(page))]
-	}
-	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(q.Harness), func(e kv.Entry) error {
-		if e.Key > q.After && wants(&q, e.Value) {
-			page = append(page, e)
-		}
-		if len(page) > listSlackTimes*(q.Limit+1) {
-			cut(q.Limit + 1)
-		}
-		return nil
-	})
-	if err != nil {
-		return request.Documents{}, fmt.Errorf("ledger: list: %w", err)
-	}
-	cut(q.Limit + 1)
-	return pageOf(page, q.Limit), nil
-}
-
-// pageOf cuts a page at its limit, or where a reply would no longer fit into one message.
-func pageOf(found []kv.Entry, limit int) request.Documents {
-	reply := request.Documents{Documents: []json.RawMessage{}}
-	size := 0
-	for i, e := range found {
-		size += len(e.Value)
-		if i == limit || i > 0 && size > listBytesMax {
-			reply.Next = found[i-1].Key
-			break
-		}
-		reply.Documents = append(reply.Documents, e.Value)
-	}
-	return reply
 }

@@ -13,8 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// views renders what may have changed of a session's views.
+// views renders what may have changed of a session's views, or may be missing.
 func (f *folder) views(ctx context.Context, t *touched) ([]kv.View, error) {
+	if t.views = f.apart.owes(t.ref); t.views != nil {
+		t.lenient = t.lenient || t.views.lenient
+		return f.viewsOf(ctx, t, append(t.endedPrompts(), t.views.ended...))
+	}
 	if t.owed {
 		return f.viewsOf(ctx, t, t.endedPrompts())
 	}

@@ -93,7 +93,7 @@ func (c *cell) judging(harness, incarnation string) *Reconciler {
 	died := now.Add(-time.Hour)
 	r.leases.start(died.Add(-time.Hour))
 	r.leases.renewed(now)
-	r.leases.put(harness, incarnation,
+	r.leases.view.put(harness, incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: died, Ended: died})
 	return r
 }

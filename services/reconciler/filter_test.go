@@ -23,7 +23,7 @@ func watching(now time.Time, alive map[string]bool) *Reconciler {
 		if !alive {
 			l.Renewed, l.Ended = start, start
 		}
-		r.leases.put("h", incarnation, l)
+		r.leases.view.put("h", incarnation, l)
 	}
 	return r
 }
@@ -163,7 +163,8 @@ func TestADecisionIsNotQuiet(t *testing.T) {
 func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	now := began.Add(time.Hour)
 	r := watching(now, map[string]bool{"17": true})
-	r.leases.put("h", "18", &Seen{Exclusive: true, State: leaseStarting, Since: now, Renewed: now, TTL: time.Second})
+	r.leases.view.put("h", "18",
+		&Seen{Exclusive: true, State: leaseStarting, Since: now, Renewed: now, TTL: time.Second})
 	r.leases.margins.Adoption, r.leases.margins.AdoptionMax = time.Minute, time.Hour
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true

@@ -35,7 +35,7 @@ func cutOff(t *testing.T, knowsTime bool) *Reconciler {
 	r.leases.renewed(now)
 	r.leases.start(now.Add(-time.Hour))
 	gone := &Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: now, Ended: now, Released: true}
-	r.leases.put("h", "17", gone)
+	r.leases.view.put("h", "17", gone)
 	b.Close()
 	return r
 }
@@ -64,7 +64,7 @@ func TestWithoutTheBroker(t *testing.T) {
 	}
 	present := time.Now()
 	starts := &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute, Since: present, Renewed: present}
-	r.leases.put("h", "18", starts)
+	r.leases.view.put("h", "18", starts)
 	if err := r.learnClaims(ctx, "h"); err == nil || !r.leases.view.Leases["h"]["18"].Checked.IsZero() {
 		t.Errorf("the log was read for claims: %v", err)
 	}
@@ -183,7 +183,7 @@ func TestAPassTakesWhatIsDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here,
+		r.leases.view.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here,
 			Renewed: now.here})
 		x := r.newPass(events.Ref{})
 		x.document(c.ctx, new(session.Reader), kv.Entry{Key: events.SessionKey(s.Ref()), Value: doc}, now)
@@ -326,7 +326,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	renewed.renew("ready")
 	for id, rev := range map[string]uint64{kept.incarnation: rev(kept), renewed.incarnation: was, "999": 1} {
 		l := &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Received: long, Renewed: long, Rev: rev}
-		r.leases.put("h", id, l)
+		r.leases.view.put("h", id, l)
 	}
 	c.background(r.findOverdue)
 	ended := func(id string) bool {

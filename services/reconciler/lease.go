@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -27,10 +29,19 @@ const (
 	earlyPart    = 5               // a lease that ends with more than this fraction of its TTL left was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
 	overdueEvery = time.Second     // interval of the search for such leases
+	forgetEvery  = time.Minute     // interval of the search for leases that ended long ago
 
 	// leasesMax is how many leases one harness may have, dead ones included. A lease takes up to 16 KiB of the broker's
 	// store, which all sessions share. A user of a secured cell has at most 256 connections.
 	leasesMax = 10_000
+
+	// checkEvery is after how many changes the broker's keys of one harness are checked against leasesMax
+	checkEvery = 1_000
+
+	// writtenMax is for how many harnesses changes are counted. Beyond it some are checked early.
+	writtenMax = 10_000
+	// writtenAtOnce is how many are checked early together
+	writtenAtOnce = 100
 )
 
 // leaseBook is the shared history of leases.
@@ -42,11 +53,50 @@ type leaseBook struct {
 	view     LeaseView
 	isReady  bool
 	services map[string]bool // keys of service leases
+	written  map[string]*writes
+	ended    map[presence.Connection]time.Time // connections that have ended, and when this process learned of it
+}
+
+// writes counts what one harness stored among the leases since the last check: every change but the renewal of a known
+// lease, also a deletion and a key that cannot be read, because the broker keeps those as well. After a check that
+// removed keys renewals count, too: the broker may have removed the leases that are renewed.
+type writes struct {
+	since   int
+	removed bool
+}
+
+// wrote counts a change of a key, by the filter for all keys of its harness.
+func (k *leaseBook) wrote(u kv.Update) {
+	class, rest, _ := strings.Cut(u.Key, ".")
+	harness, member, ok := strings.Cut(rest, ".")
+	if class != harnessClass || !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	filter := harnessClass + "." + harness + ".*"
+	w := k.written[filter]
+	if !u.Deleted && (w == nil || !w.removed) && k.renews(harness, member) {
+		return
+	}
+	if w == nil {
+		w = &writes{}
+		k.written[filter] = w
+	}
+	w.since++
+}
+
+// renews reports whether a key is that of a known lease that has not ended.
+func (k *leaseBook) renews(harness, member string) bool {
+	_, id, incarnation, err := events.ParseLeaseKey(harnessClass + "." + harness + "." + member)
+	l := k.view.Leases[id][incarnation]
+	return err == nil && l != nil && l.Ended.IsZero()
 }
 
 func newLeaseBook(m Margins) *leaseBook {
-	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{Leases: map[string]map[string]*Seen{}},
-		services: map[string]bool{}}
+	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{
+		Leases: map[string]map[string]*Seen{}, ranks: map[string][]string{}},
+		services: map[string]bool{}, written: map[string]*writes{}, ended: map[presence.Connection]time.Time{}}
 }
 
 // moment is one instant on two clocks: the broker's, which may be set at any time, and this process's monotonic one.
@@ -108,16 +158,9 @@ func (k *leaseBook) absent(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	start := k.view.Start
-	k.put(s.Harness, s.Incarnation,
+	k.view.put(s.Harness, s.Incarnation,
 		&Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: k.margins.Unknown, Since: start, Renewed: start,
 			Ended: start})
-}
-
-func (k *leaseBook) put(harness, incarnation string, l *Seen) {
-	if k.view.Leases[harness] == nil {
-		k.view.Leases[harness] = map[string]*Seen{}
-	}
-	k.view.Leases[harness][incarnation] = l
 }
 
 // renewed is called after each renewal of the own lease.
@@ -126,7 +169,7 @@ func (r *Reconciler) renewed(_, acked time.Time) { r.leases.renewed(acked) }
 // watchLeases follows all leases, and plans the passes that their changes need.
 func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
-	err := r.bus.KV.Watch(ctx, kv.Leases, filters, func(u kv.Update) error {
+	err := r.bus.KV.WatchEvery(ctx, kv.Leases, filters, func(u kv.Update) error {
 		now, err := r.now(ctx)
 		if err != nil {
 			return err
@@ -135,9 +178,10 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 			r.leases.start(now.here)
 			return nil
 		}
+		r.leases.wrote(u)
 		class, id, member, err := events.ParseLeaseKey(u.Key)
 		switch {
-		case err != nil: // a foreign key
+		case err != nil, u.Unseen: // a foreign key, or the end of a lease that this process never saw
 		case class != harnessClass:
 			if r.leases.service(u.Key, !u.Deleted) {
 				r.loop.WalkSoon()
@@ -190,8 +234,7 @@ func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 		}
 		l.Ended, l.Released = now.here, !e.Expired
 		l.Early = old != nil && e.Expired && now.here.Sub(old.Renewed) < l.TTL-l.TTL/earlyPart
-		k.put(harness, incarnation, l)
-		k.forget(harness, now.here)
+		k.view.put(harness, incarnation, l)
 		if l.Released {
 			return now.here
 		}
@@ -206,7 +249,7 @@ func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread,
 			old.Readable
 	}
-	k.put(harness, incarnation, l)
+	k.view.put(harness, incarnation, l)
 	switch {
 	case old != nil && old.State == l.State:
 		return time.Time{}
@@ -226,14 +269,23 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 	if ttl <= 0 {
 		ttl = unknown
 	}
-	return &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl}
+	return &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection}
 }
 
-// forget drops leases of a harness that ended long ago.
+// forgetEnded drops all leases that ended long ago.
+func (k *leaseBook) forgetEnded(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for harness := range k.view.Leases {
+		k.forget(harness, now)
+	}
+}
+
+// forget drops leases of a harness that ended long ago. k.mu is held.
 func (k *leaseBook) forget(harness string, now time.Time) {
 	for id, l := range k.view.Leases[harness] {
 		if !l.Ended.IsZero() && now.Sub(l.Ended) > endedKept {
-			delete(k.view.Leases[harness], id)
+			k.view.put(harness, id, nil)
 		}
 	}
 }
@@ -338,11 +390,15 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *session.State, now momen
 // of a dead process until its clock has caught up. The clock is that of the broker that leads the leases, which may
 // differ from the log's: only the lease itself shows that it was set.
 func (r *Reconciler) findOverdue(ctx context.Context) error {
-	tick := time.NewTicker(overdueEvery)
+	tick, forget := time.NewTicker(overdueEvery), time.NewTicker(forgetEvery)
 	defer tick.Stop()
+	defer forget.Stop()
 	for {
 		select {
 		case <-tick.C:
+		case <-forget.C:
+			r.leases.forgetEnded(time.Now())
+			continue
 		case <-ctx.Done():
 			return nil
 		}
@@ -361,8 +417,8 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 	}
 }
 
-// removeSurplus removes the oldest leases of each harness that has more than leasesMax. Other leases stay: a harness
-// that floods the bucket harms itself only.
+// removeSurplus removes the oldest keys of each harness that has stored more than leasesMax. Other leases stay: a
+// harness that floods the bucket harms itself only.
 func (r *Reconciler) removeSurplus(ctx context.Context) error {
 	tick := time.NewTicker(overdueEvery)
 	defer tick.Stop()
@@ -372,28 +428,67 @@ func (r *Reconciler) removeSurplus(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for _, harness := range r.leases.surplus() {
-			if err := r.bus.Leases.Purge(ctx, harness, leasesMax); err != nil {
-				r.log.Warn().AnErr("err", err).Str("id", harness).Msg("its oldest leases are not removed: trying again")
+		for filter, since := range r.leases.surplus() {
+			removed, err := r.bus.Leases.Purge(ctx, filter, leasesMax)
+			if err != nil {
+				r.log.Warn().AnErr("err", err).Str("entity", filter).
+					Msg("its oldest leases are not removed: trying again")
 				continue
 			}
-			n := r.leases.keepNewest(harness, leasesMax)
-			r.log.Warn().Str("id", harness).Str("entity", "lease").
-				Msg(fmt.Sprintf("a harness has more than %d leases: the %d oldest are removed", leasesMax, n))
+			r.leases.checked(filter, since, removed)
+			if removed > 0 {
+				r.log.Warn().Str("entity", filter).Msg(fmt.Sprintf(
+					"a harness stored more than %d leases: the %d oldest are removed", leasesMax, removed))
+			}
 		}
 	}
 }
 
-// surplus returns the harnesses that have more leases than they may have.
-func (k *leaseBook) surplus() (harnesses []string) {
+// surplus returns the filters of the harnesses that may have stored more keys than they may, with the number of changes
+// since the last check.
+func (k *leaseBook) surplus() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for harness, leases := range k.view.Leases {
-		if len(leases) > leasesMax {
-			harnesses = append(harnesses, harness)
+	found := map[string]int{}
+	for filter, w := range k.written {
+		if w.since >= checkEvery || w.removed && w.since > 0 {
+			found[filter] = w.since
 		}
 	}
-	return harnesses
+	for harness, leases := range k.view.Leases {
+		if filter := events.HarnessLeaseKeys(harness); len(leases) > leasesMax && found[filter] == 0 {
+			found[filter] = 0
+		}
+	}
+	early := min(len(k.written)-writtenMax, writtenAtOnce)
+	for filter, w := range k.written {
+		if early <= 0 {
+			break
+		}
+		if _, due := found[filter]; !due {
+			found[filter] = w.since
+			early--
+		}
+	}
+	return found
+}
+
+// checked records that the broker removed so many keys of a harness when this many changes had been seen.
+func (k *leaseBook) checked(filter string, since int, removed uint64) {
+	k.mu.Lock()
+	w := writes{since: -since, removed: removed > 0}
+	if old := k.written[filter]; old != nil {
+		w.since += old.since
+	}
+	delete(k.written, filter)
+	if w != (writes{}) {
+		k.written[filter] = &w
+	}
+	k.mu.Unlock()
+	_, harness, _, err := events.ParseLeaseKey(strings.TrimSuffix(filter, "*") + "1")
+	if err == nil {
+		k.keepNewest(harness, leasesMax)
+	}
 }
 
 // keepNewest forgets all leases of a harness but the newest ones, and returns how many it forgot. A session whose lease
@@ -405,7 +500,7 @@ func (k *leaseBook) keepNewest(harness string, keep int) (forgotten int) {
 	newer := func(a, b string) int { return cmp.Compare(leases[b].Rev, leases[a].Rev) }
 	ids := slices.SortedFunc(maps.Keys(leases), newer)
 	for _, id := range ids[min(keep, len(ids)):] {
-		delete(leases, id)
+		k.view.put(harness, id, nil)
 		forgotten++
 	}
 	return forgotten
@@ -442,6 +537,6 @@ func (k *leaseBook) end(x overdueLease, rev uint64) bool {
 	}
 	ended := *l
 	ended.Ended = l.Received.Add(l.Kept)
-	k.put(x.harness, x.incarnation, &ended)
+	k.view.put(x.harness, x.incarnation, &ended)
 	return true
 }

@@ -1,8 +1,11 @@
 package reconciler
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -43,18 +46,19 @@ type Seen struct {
 	Exclusive bool
 	State     string
 	TTL       time.Duration
-	Since     time.Time     // first seen, or created
-	Renewed   time.Time     // last renewal
-	Ended     time.Time     // zero: alive
-	Released  bool          // released by its owner, which thereby ends
-	Early     bool          // the broker ended it before its TTL: its clock was set forward
-	Received  time.Time     // when this process received the last renewal
-	Rev       uint64        // of the last renewal
-	Kept      time.Duration // how long after the last renewal the broker ends it
-	Claimed   time.Time     // starting: the last claim of a session that the log shows; zero: none
-	Checked   time.Time     // starting: up to when the log was read for claims; zero: not yet
-	Unread    bool          // starting: the last attempt to read the log for claims failed
-	Readable  time.Time     // starting: when the log could be read again after a failure; zero: it never failed
+	Since     time.Time           // first seen, or created
+	Renewed   time.Time           // last renewal
+	Ended     time.Time           // zero: alive
+	Released  bool                // deleted: by its owner, which thereby ends, or because its connection ended
+	Early     bool                // the broker ended it before its TTL: its clock was set forward
+	Received  time.Time           // when this process received the last renewal
+	Rev       uint64              // of the last renewal
+	Connected presence.Connection // the connection that the last renewal names
+	Kept      time.Duration       // how long after the last renewal the broker ends it
+	Claimed   time.Time           // starting: the last claim of a session that the log shows; zero: none
+	Checked   time.Time           // starting: up to when the log was read for claims; zero: not yet
+	Unread    bool                // starting: the last attempt to read the log for claims failed
+	Readable  time.Time           // starting: when the log could be read again after a failure; zero: it never failed
 }
 
 // Gap is a time in which the reconciler could not renew its own lease: other processes may not have been able to
@@ -67,6 +71,66 @@ type LeaseView struct {
 	Renewed time.Time                   // the last renewal of the own lease
 	Gaps    []Gap                       // of the own lease, oldest first
 	Leases  map[string]map[string]*Seen // by harness and incarnation
+
+	// the incarnations of each harness that contend, newest first; nil: they are found in Leases at each call
+	ranks map[string][]string
+}
+
+// contends reports whether a lease belongs to a living exclusive incarnation: it can supersede older ones.
+func (l *Seen) contends() bool { return l != nil && l.Exclusive && l.Ended.IsZero() }
+
+// newestFirst orders incarnations.
+func newestFirst(a, b string) int {
+	switch {
+	case session.Older(b, a):
+		return -1
+	case session.Older(a, b):
+		return 1
+	}
+	return strings.Compare(a, b)
+}
+
+// contenders returns the incarnations of a harness that contend, newest first.
+func (v *LeaseView) contenders(harness string) []string {
+	if v.ranks != nil {
+		return v.ranks[harness]
+	}
+	var ids []string
+	for id, l := range v.Leases[harness] {
+		if l.contends() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, newestFirst)
+	return ids
+}
+
+// put stores the lease of an incarnation, or removes it with nil. It keeps the order of those that contend: a check of
+// an owner must not look at all leases of its harness.
+func (v *LeaseView) put(harness, incarnation string, l *Seen) {
+	leases := v.Leases[harness]
+	if was := leases[incarnation].contends(); was != l.contends() {
+		ids := v.ranks[harness]
+		at, _ := slices.BinarySearchFunc(ids, incarnation, newestFirst)
+		if was {
+			ids = slices.Delete(ids, at, at+1)
+		} else {
+			ids = slices.Insert(ids, at, incarnation)
+		}
+		if v.ranks[harness] = ids; len(ids) == 0 {
+			delete(v.ranks, harness)
+		}
+	}
+	switch {
+	case l == nil:
+		if delete(leases, incarnation); len(leases) == 0 {
+			delete(v.Leases, harness)
+		}
+	case leases == nil:
+		v.Leases[harness] = map[string]*Seen{incarnation: l}
+	default:
+		leases[incarnation] = l
+	}
 }
 
 // CheckOwner returns the verdict on the owner of an owned session. It never returns dead for a process that could not
@@ -87,12 +151,11 @@ type LeaseView struct {
 // log, or from the end of an outage of the log, up to a limit. Its adoption counts as finished only after the log was
 // read for its claims. While it claims, sessions of a dead owner are left to it as well.
 func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
-	leases := v.Leases[s.Harness]
-	own := leases[s.Incarnation]
+	own := v.Leases[s.Harness][s.Incarnation]
 	var look time.Time
 	if s.Exclusive {
 		var by string
-		if by, look = superseder(leases, m, s.Incarnation, now); by != "" {
+		if by, look = v.superseder(m, s, now); by != "" {
 			return Owner{Liveness: Dead, SupersededBy: by}
 		}
 	}
@@ -104,16 +167,11 @@ func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner 
 		return Owner{Liveness: Alive, CheckAt: dead}.sooner(look)
 	}
 	if s.Exclusive {
-		if until := leftTo(leases, m, s.Incarnation, dead); !until.IsZero() {
+		if until := v.leftTo(m, s, dead); !until.IsZero() {
 			return Owner{Liveness: Alive, CheckAt: until}.sooner(look)
 		}
 	}
 	return Owner{Liveness: Dead}
-}
-
-// newer reports whether a lease belongs to a living exclusive incarnation that is newer than this one.
-func (l *Seen) newer(id, incarnation string) bool {
-	return l.Exclusive && l.Ended.IsZero() && session.Older(incarnation, id)
 }
 
 // adopts returns until when an incarnation that is not ready may adopt, according to its known claims.
@@ -133,38 +191,45 @@ func (l *Seen) adopting(m Margins, now time.Time) bool {
 	return l.State == leaseStarting && (unknown || now.Before(until))
 }
 
-// superseder returns the newest incarnation that has superseded this one; else, when the first one may.
-func superseder(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, look time.Time) {
-	for id, l := range leases {
-		if !l.newer(id, incarnation) {
-			continue
-		}
-		settled := l.adopts(m)
-		switch {
-		case !l.adopting(m, now):
-			if by == "" || session.Older(by, id) {
-				by = id
-			}
-		case look.IsZero() || settled.Before(look):
-			look = settled
+// newer calls do for the incarnations that contend and are newer than a session's owner, newest first, until do returns
+// false.
+func (v *LeaseView) newer(s *session.State, do func(id string, l *Seen) bool) {
+	for _, id := range v.contenders(s.Harness) {
+		if !session.Older(s.Incarnation, id) || !do(id, v.Leases[s.Harness][id]) {
+			return
 		}
 	}
+}
+
+// superseder returns the newest incarnation that has superseded a session's owner; else, when the first one may.
+func (v *LeaseView) superseder(m Margins, s *session.State, now time.Time) (by string, look time.Time) {
+	v.newer(s, func(id string, l *Seen) bool {
+		if !l.adopting(m, now) {
+			by = id
+			return false
+		}
+		if settled := l.adopts(m); look.IsZero() || settled.Before(look) {
+			look = settled
+		}
+		return true
+	})
 	return by, look
 }
 
 // leftTo returns until when the sessions of an owner that is dead since an instant are left to newer incarnations that
 // claim sessions, or that an outage of the log kept from it; zero if there are none. If their claims are unknown, it
 // returns that instant. None of them has superseded the owner.
-func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Time) (until time.Time) {
-	for id, l := range leases {
-		switch {
-		case !l.newer(id, incarnation):
-		case l.Checked.Before(dead):
-			return dead
-		case !l.Claimed.IsZero() || !l.Readable.IsZero():
+func (v *LeaseView) leftTo(m Margins, s *session.State, dead time.Time) (until time.Time) {
+	v.newer(s, func(_ string, l *Seen) bool {
+		if l.Checked.Before(dead) {
+			until = dead
+			return false
+		}
+		if !l.Claimed.IsZero() || !l.Readable.IsZero() {
 			until = later(until, l.adopts(m))
 		}
-	}
+		return true
+	})
 	return until
 }
 

@@ -338,15 +338,70 @@ func TestGapsAreNoted(t *testing.T) {
 	}
 }
 
+// Every key that a harness stores counts, also a deletion of a lease that never was and a key that cannot be read. A
+// renewal counts only after a check that removed keys.
+func TestEveryStoredKeyCounts(t *testing.T) {
+	const filter = "harness.h.*"
+	for name, write := range map[string]func(i int) kv.Update{
+		"leases": func(i int) kv.Update { return kv.Update{Entry: kv.Entry{Key: fmt.Sprint("harness.h.", i)}} },
+		"deletions": func(i int) kv.Update {
+			return kv.Update{Entry: kv.Entry{Key: fmt.Sprint("harness.h.", i), Deleted: true}, Unseen: true}
+		},
+		"unreadable keys": func(i int) kv.Update {
+			return kv.Update{Entry: kv.Entry{Key: fmt.Sprint("harness.h.a!", i)}}
+		},
+	} {
+		k := newLeaseBook(Margins{})
+		k.view.put("h", "known", &Seen{})
+		renewal := kv.Update{Entry: kv.Entry{Key: "harness.h.known"}}
+		for i := range checkEvery - 1 {
+			k.wrote(write(i))
+			k.wrote(renewal)
+		}
+		if found := k.surplus(); len(found) != 0 {
+			t.Errorf("%s: checked too early: %v", name, found)
+		}
+		k.wrote(write(checkEvery))
+		if found := k.surplus(); found[filter] != checkEvery {
+			t.Fatalf("%s: not checked: %v", name, found)
+		}
+		k.wrote(write(0))
+		k.checked(filter, checkEvery, 5)
+		if found := k.surplus(); found[filter] != 1 {
+			t.Errorf("%s: written during the check: %v", name, found)
+		}
+		k.checked(filter, 1, 5)
+		if found := k.surplus(); len(found) != 0 {
+			t.Errorf("%s: nothing is written: %v", name, found)
+		}
+		k.wrote(renewal)
+		if found := k.surplus(); found[filter] != 1 {
+			t.Errorf("%s: renewed after keys were removed: %v", name, found)
+		}
+		k.checked(filter, 1, 0)
+		k.wrote(renewal)
+		if len(k.written) != 0 {
+			t.Errorf("%s: remembered: %v", name, k.written)
+		}
+	}
+	k := newLeaseBook(Margins{})
+	for range 2 * checkEvery {
+		k.wrote(kv.Update{Entry: kv.Entry{Key: "service.ledger.x"}})
+	}
+	if len(k.written) != 0 {
+		t.Errorf("a service counts: %v", k.written)
+	}
+}
+
 // Of a harness with too many leases the newest ones stay. Other harnesses keep theirs.
 func TestKeepNewest(t *testing.T) {
 	k := newLeaseBook(Margins{Unknown: time.Second})
 	for rev := range uint64(leasesMax + 3) {
-		k.put("flood", fmt.Sprint(rev), &Seen{Rev: rev})
+		k.view.put("flood", fmt.Sprint(rev), &Seen{Rev: rev})
 	}
-	k.put("other", "1", &Seen{Rev: 1})
-	if found := k.surplus(); len(found) != 1 || found[0] != "flood" {
-		t.Fatalf("too many leases of %v", found)
+	k.view.put("other", "1", &Seen{Rev: 1})
+	if _, found := k.surplus()["harness.flood.*"]; !found || len(k.surplus()) != 1 {
+		t.Fatalf("too many leases of %v", k.surplus())
 	}
 	if n := k.keepNewest("flood", leasesMax); n != 3 || len(k.surplus()) != 0 || len(k.view.Leases["other"]) != 1 {
 		t.Errorf("%d leases are forgotten; too many of %v; %v", n, k.surplus(), k.view.Leases["other"])
@@ -355,5 +410,29 @@ func TestKeepNewest(t *testing.T) {
 		if _, kept := k.view.Leases["flood"][fmt.Sprint(rev)]; kept != want {
 			t.Errorf("lease %d is kept: %v, want %v", rev, kept, want)
 		}
+	}
+}
+
+// TestCountsOfHarnessesAreBounded: changes are counted for a number of harnesses. Beyond it some are checked before
+// they have many changes, and their counts are forgotten.
+func TestCountsOfHarnessesAreBounded(t *testing.T) {
+	k := newLeaseBook(Margins{})
+	for n := range writtenMax + 3*writtenAtOnce/2 {
+		k.wrote(kv.Update{Entry: kv.Entry{Key: fmt.Sprintf("harness.h%d.1", n)}})
+		if n == writtenMax-1 && len(k.surplus()) > 0 {
+			t.Errorf("%d are checked early", len(k.surplus()))
+		}
+	}
+	for _, want := range []int{writtenAtOnce, writtenAtOnce / 2, 0} {
+		found := k.surplus()
+		if len(found) != want {
+			t.Errorf("%d are checked early, want %d", len(found), want)
+		}
+		for filter, since := range found {
+			k.checked(filter, since, 0)
+		}
+	}
+	if len(k.written) != writtenMax {
+		t.Errorf("%d are counted, want %d", len(k.written), writtenMax)
 	}
 }

@@ -71,6 +71,11 @@ type Config struct {
 	// or from the last session that it claimed, and at most 60 times as long from its start. Default 5 s, at least 0.
 	// Shorter: items that it would have adopted are closed. Longer: the others stay open for longer.
 	AdoptionGrace time.Duration
+	// DisconnectGrace is how long a harness whose connection ended may take to connect again and to renew its lease;
+	// then the lease is ended. A tenth of its TTL is the least. Default 1.5 s, at least 0; 0: no lease is ended before
+	// its TTL. Shorter: a process that is slow to connect again has to start over. Longer: the sessions of dead
+	// processes look busy for longer.
+	DisconnectGrace time.Duration
 	// Walk is the pause between two passes over all documents. Default 30 s, more than 0. Longer: changes that every
 	// trigger missed wait longer. Shorter: more reads.
 	Walk time.Duration
@@ -84,7 +89,8 @@ type Config struct {
 
 // Default returns the configuration of a reconciler that was started without options.
 func Default() Config {
-	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second, Walk: 30 * time.Second, AtOnceMax: 256,
+	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second,
+		DisconnectGrace: 1500 * time.Millisecond, Walk: 30 * time.Second, AtOnceMax: 256,
 		Version: "0.1.0"}
 }
 
@@ -98,6 +104,7 @@ func (c Config) Validate() error {
 	}
 	need(c.Grace >= 0, "grace", "0 or more")
 	need(c.AdoptionGrace >= 0, "adoption-grace", "0 or more")
+	need(c.DisconnectGrace >= 0, "disconnect-grace", "0 or more")
 	need(c.Walk > 0, "walk", "more than 0")
 	need(c.AtOnceMax >= 1, "at-once-max", "1 or more")
 	return errors.Join(errs...)
@@ -150,6 +157,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		},
 		r.watchLeases,
 		r.findOverdue,
+		r.endDisconnected,
 		r.removeSurplus,
 		func(ctx context.Context) error {
 			select {

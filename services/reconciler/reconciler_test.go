@@ -314,10 +314,10 @@ func TestFenceReadsTheLog(t *testing.T) {
 	}
 	now := time.Now()
 	r.leases.renewed(now)
-	r.leases.put("h", old.incarnation,
+	r.leases.view.put("h", old.incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: ttlLong, Since: now, Renewed: now, Ended: now, Released: true})
 	// and it supersedes nothing
-	r.leases.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now})
+	r.leases.view.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now})
 	r.leases.start(now)
 	p := r.newPass(events.Ref{Harness: "h"})
 	if err := p.run(c.ctx); err != nil || p.failed > 0 || p.facts["session.orphaned"] != 2 {
@@ -391,7 +391,7 @@ func TestServiceStarts(t *testing.T) {
 	p.end() // no further renewal, which would be a trigger
 	c.settled(r)
 	r.leases.mu.Lock() // without a trigger: only a read finds it
-	r.leases.put("h", p.incarnation,
+	r.leases.view.put("h", p.incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})
 	r.leases.mu.Unlock()
 	c.background(func(ctx context.Context) error { return control.Register(ctx, c.b, "ledger", "1") })
@@ -420,6 +420,51 @@ func TestLaggingWatch(t *testing.T) {
 	s.Incarnation = "999999"
 	if o, err := r.checkOwner(c.ctx, s, now); err != nil || o.Liveness != Dead {
 		t.Errorf("one that is not there: %+v, %v", o, err)
+	}
+}
+
+// TestDeletionsOfUnknownLeasesAreCounted: the watch of the leases also reports deletions of leases that never were. The
+// broker stores them, so each counts for its harness.
+func TestDeletionsOfUnknownLeasesAreCounted(t *testing.T) {
+	const deletions, lease = 3, "9"
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	r, err := New(c.b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.background(r.watchLeases)
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(incarnation string, h nats.Header) {
+		subject := "$KV." + c.b.Cell().LeaseBucket() + "." + events.HarnessLeaseKey("h", incarnation)
+		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range deletions {
+		put(fmt.Sprint(n+1), nats.Header{"KV-Operation": {"DEL"}})
+	}
+	put(lease, nil)
+	counted := 0
+	natstest.Until(t, "the lease behind the deletions to be seen", func() bool {
+		k := r.leases
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if w := k.written[events.HarnessLeaseKeys("h")]; w != nil {
+			counted = w.since
+		}
+		return k.view.Leases["h"][lease] != nil
+	})
+	if counted < deletions+1 { // a watch that begins again reports and counts deletions again
+		t.Errorf("%d changes are counted, want %d", counted, deletions+1)
 	}
 }
 
@@ -549,7 +594,7 @@ func TestSweep(t *testing.T) {
 	r.leases.start(now)
 	r.leases.renewed(now)
 	p := c.harness("h", "ready", ttlLong)
-	r.leases.put("h", p.incarnation, &Seen{TTL: time.Second, Ended: now, Released: true})
+	r.leases.view.put("h", p.incarnation, &Seen{TTL: time.Second, Ended: now, Released: true})
 	p.open("s", 2)
 	p.open("other", 1)
 	natstest.Until(t, "the documents", func() bool {

@@ -68,7 +68,7 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		}
 		asked, answers, text = b.Questions, b.Answers, b.Reason
 	}
-	message := ""
+	message := d.QueuedAnswer(id) // else the turn would bring the answer, and its message would bring it once more
 	for _, f := range d.Settlement(id, p.Status, asked, answers, text) {
 		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
 			continue // the continuation is decided after all facts
@@ -78,12 +78,11 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		}
 		d.Add(f)
 	}
-	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq || !d.Continues(p, p.Status) {
-		// its owner continues without a request, or a person has stopped the session since: then it waits for that
-		// person. Or the decision calls for no turn.
+	if d.Runs(p.Turn) || p.SettledSeq <= d.waitsSince(p.Turn) || !d.Continues(p, p.Status) {
+		// its owner continues without a request, or the decision waits for a person, or it calls for no turn
 		return nil
 	}
-	next := d.Continue(id, p.Turn, message)
+	next := d.Continue(id, d.Continued(p.Turn), message)
 	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool {
 		return m.ID == p.Reason
 	}) {
@@ -95,6 +94,16 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 	}
 	d.goOn = append(d.goOn, next)
 	return nil
+}
+
+// waitsSince returns the place in the log up to which decisions about prompts of a turn wait for a person: that of a
+// person's stop and, unless the turn is open, of a failure that is not retried, or of a decision from before decisions
+// called for turns.
+func (d *draft) waitsSince(turn string) uint64 {
+	if d.Turn != nil && d.Turn.ID == turn {
+		return d.StoppedSeq
+	}
+	return max(d.StoppedSeq, d.HeldSeq, d.QuietSeq)
 }
 
 // continueDecided continues the open turn that was left behind after a decision that ended one of its calls: something
@@ -149,7 +158,10 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 	}
 	result, whole := d.becameOf(id, kids)
 	d.Add(result)
-	p := d.Policy
+	p, stop := d.Policy, d.Pending.Stop
+	if stop != nil && stop.Turn == c.Turn && stop.Actor == events.ActorPerson {
+		return // the process that owes the receipt of the stop ends the turn
+	}
 	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
 		d.Retry.Resumes < p.ResumeMax {
 		next := d.Continue("", c.Turn, "")

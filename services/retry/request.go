@@ -23,9 +23,12 @@ func Now(s *session.State) (session.Decision, error) {
 // Resume decides to continue a session after an interruption, a failure or a stop (R14, C7). It repeats the turn that
 // did not complete. After a stop it starts the oldest queued message, or a turn that names the decisions of before. It
 // also continues what a failed compaction holds, and requests a turn for decisions after recovery has requested as many
-// as it does.
+// as it does. If a turn that a person requested waits for its process, Resume returns the seq of that request.
 // Refusals: 404, 409.
 func Resume(s *session.State) (session.Decision, error) {
+	if p := s.Pending.Turn; p != nil && p.By != "" {
+		return session.Decision{Seq: p.Seq}, nil
+	}
 	if d, err := begun(s); err != nil || d.Seq > 0 {
 		return d, err
 	}

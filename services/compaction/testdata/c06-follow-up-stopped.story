@@ -21,11 +21,11 @@ send {"message":"m1","content":"hello","by":"ada"}
 -- decide --
 (none)
 -- state --
-queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 compacted=completed
+queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 stop=turn-m6u2jl2lkr3pilwhwdy4,person compacted=completed
 -- request --
 send {"message":"m2","content":"go on","by":"ada"}
 -- result --
 10 message.accepted {"message":"m2","content":"go on","synthetic":false,"by":"ada"}
 10 turn.requested {"turn":"turn-bckj754dsu7bngyctn3i","cause":"message","message":"m1"}
 -- state --
-queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 requested=turn-bckj754dsu7bngyctn3i,message,message=m1 compacted=completed
+queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 requested=turn-bckj754dsu7bngyctn3i,message,message=m1 stop=turn-m6u2jl2lkr3pilwhwdy4,person compacted=completed

@@ -21,4 +21,4 @@ send {"message":"m1","content":"hello","by":"ada"}
 -- decide --
 11 turn.requested {"turn":"turn-xaag4q22bf6mfhxrsncx","cause":"message","message":"m1"}
 -- state --
-queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 requested=turn-xaag4q22bf6mfhxrsncx,message,message=m1 compacted=failed,failures=1 used=800/1000 warn
+queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 requested=turn-xaag4q22bf6mfhxrsncx,message,message=m1 stop=turn-m6u2jl2lkr3pilwhwdy4,person compacted=failed,failures=1 used=800/1000 warn

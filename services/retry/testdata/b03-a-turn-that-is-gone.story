@@ -22,4 +22,4 @@ retrying owned-by=17 requested=t5,retry,of=t0 retry=starting,attempt=0,same=0,re
 -- decide --
 (none)
 -- state --
-idle owned-by=17 last=t5,stopped retry=abandoned,attempt=0,same=0,resumes=0,stopped
+idle owned-by=17 last=t5,stopped stop=t5,person retry=abandoned,attempt=0,same=0,resumes=0,stopped

@@ -11,10 +11,10 @@ now {"by":"ada"}
 -- facts --
 5 by=ledger turn.stop_requested {"turn":"$requested","actor":"person","by":"ada"}
 -- state --
-idle owned-by=17 last=t1,failed,server_error retry=abandoned,attempt=1,same=0,resumes=0,stopped
+idle owned-by=17 last=t1,failed,server_error stop=turn-r2hgy4rptbhlm4e5dcrt,person retry=abandoned,attempt=1,same=0,resumes=0,stopped
 -- request --
 now {"by":"ada"}
 -- result --
 6 turn.requested {"turn":"turn-q36athjai56d6jxigjhs","cause":"retry","of_turn":"t1","message":"m1","attempt":2,"options":{"model":"big"}}
 -- state --
-retrying owned-by=17 last=t1,failed,server_error requested=turn-q36athjai56d6jxigjhs,retry,of=t1,message=m1 retry=starting,attempt=2,same=0,resumes=0
+retrying owned-by=17 last=t1,failed,server_error requested=turn-q36athjai56d6jxigjhs,retry,of=t1,message=m1 stop=turn-r2hgy4rptbhlm4e5dcrt,person retry=starting,attempt=2,same=0,resumes=0

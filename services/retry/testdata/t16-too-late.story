@@ -22,4 +22,4 @@ cancel {"by":"ada"}
 409 the retry is already abandoned: stopped
   {"status":"abandoned","reason":"stopped","at":"@5s","seq":6}
 -- state --
-idle owned-by=17 last=t1,failed,server_error retry=abandoned,attempt=1,same=1,resumes=0,stopped
+idle owned-by=17 last=t1,failed,server_error stop=turn-xvry7jgnky2udt6aoshg,person retry=abandoned,attempt=1,same=1,resumes=0,stopped

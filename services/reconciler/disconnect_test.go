@@ -1,0 +1,115 @@
+package reconciler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestGoneLeases: a lease is ended when its connection ended and it was not renewed since, for the grace, while this
+// process could renew its own.
+func TestGoneLeases(t *testing.T) {
+	const grace = 1500 * time.Millisecond
+	mine, other := presence.Connection{Server: "a", Client: 1}, presence.Connection{Server: "a", Client: 2}
+	begin := time.Now()
+	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	broke, long := []presence.Connection{mine}, Seen{TTL: 20 * time.Second}
+	for name, x := range map[string]struct {
+		ended   []presence.Connection
+		lease   Seen
+		renewed int    // when the own lease was renewed for the last time, in ms from the end of the connection
+		gap     int    // when a gap of the own lease ended; 0: it had none
+		now     int    // in ms from the end of the connection
+		want    uint64 // the revision of the lease to end, 0 for none
+	}{
+		"its connection ended":          {ended: broke, renewed: 1400, now: 1500, want: 7},
+		"a moment ago":                  {ended: broke, renewed: 1400, now: 1499},
+		"another connection ended":      {ended: []presence.Connection{other}, renewed: 1400, now: 1500},
+		"it was renewed since":          {ended: broke, lease: Seen{Received: at(1)}, renewed: 1400, now: 1500},
+		"the lease has ended":           {ended: broke, lease: Seen{Ended: at(1)}, renewed: 1400, now: 1500},
+		"the own lease is not renewed":  {ended: broke, renewed: 1000, now: 1500},
+		"the own lease was not renewed": {ended: broke, renewed: 2400, gap: 1000, now: 2499},
+		"long enough after that":        {ended: broke, renewed: 2400, gap: 1000, now: 2500, want: 7},
+		"a longer lease":                {ended: broke, lease: long, renewed: 1900, now: 1999},
+		"after a part of its TTL":       {ended: broke, lease: long, renewed: 1900, now: 2000, want: 7},
+		"nothing ended":                 {renewed: 1400, now: 1500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newLeaseBook(Margins{})
+			k.start(begin)
+			l := x.lease
+			l.Rev, l.Connected = 7, mine
+			k.view.put("h", "1", &l)
+			k.disconnected(x.ended, begin)
+			k.disconnected(x.ended, at(x.now)) // the brokers name a connection again and again
+			k.view.Renewed = at(x.renewed)
+			if x.gap != 0 {
+				k.view.Gaps = []Gap{{End: at(x.gap)}}
+			}
+			all := k.gone(at(x.now), grace)
+			switch {
+			case x.want == 0 && len(all) == 0:
+			case x.want != 0 && len(all) == 1 && all[0] == (overdueLease{"h", "1", x.want}):
+			default:
+				t.Errorf("to be ended: %v", all)
+			}
+		})
+	}
+}
+
+// TestEndedConnectionsAreForgotten: the list of ended connections has a limit and forgets old ones.
+func TestEndedConnectionsAreForgotten(t *testing.T) {
+	k, now := newLeaseBook(Margins{}), time.Now()
+	all := make([]presence.Connection, endedMax+1)
+	for i := range all {
+		all[i] = presence.Connection{Server: "a", Client: uint64(i)}
+	}
+	k.disconnected(all, now)
+	if len(k.ended) != endedMax {
+		t.Errorf("%d are kept, want %d", len(k.ended), endedMax)
+	}
+	k.disconnected(all[:1], now.Add(endedFor+1))
+	if len(k.ended) != 1 {
+		t.Errorf("%d are kept after their time, want 1", len(k.ended))
+	}
+}
+
+// TestRenewedLeaseIsNotEnded: a lease that was renewed after the reconciler had seen it stays.
+func TestRenewedLeaseIsNotEnded(t *testing.T) {
+	c := start(t)
+	r, _ := c.reconcile(c.b, quick())
+	p := c.harness("h", "ready", ttlLong)
+	p.open("s", 1)
+	var seen overdueLease
+	natstest.Until(t, "the lease to be seen", func() bool {
+		r.leases.mu.Lock()
+		defer r.leases.mu.Unlock()
+		l := r.leases.view.Leases["h"][p.incarnation]
+		if l != nil {
+			seen = overdueLease{"h", p.incarnation, l.Rev}
+		}
+		return l != nil
+	})
+	p.renew("ready")
+	r.endLeases(c.ctx, []overdueLease{seen})
+	if err := p.lease.Renew(c.ctx, nil); err != nil {
+		t.Errorf("a renewed lease was ended: %v", err)
+	}
+}
+
+// TestLeaseNamesItsConnection: the lease that a harness writes is the one that a reconciler reads.
+func TestLeaseNamesItsConnection(t *testing.T) {
+	for body, want := range map[string]presence.Connection{
+		`{"connection":{"server":"a","client":2}}`: {Server: "a", Client: 2},
+		`{"connection":"x"}`:                       {},
+		`{"connection":7,"state":"ready"}`:         {},
+		`{}`:                                       {},
+	} {
+		l := readLease([]byte(body), unknownTTL)
+		if l.Connected != want || l.TTL != unknownTTL {
+			t.Errorf("%s: %+v", body, l)
+		}
+	}
+}
