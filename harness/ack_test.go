@@ -325,9 +325,15 @@ func TestAnAnswerWithoutANudge(t *testing.T) {
 // whisper appends a fact of a person without a nudge.
 func (w *world) whisper(id string, fact events.Fact) uint64 {
 	w.t.Helper()
+	return w.whisperAs(id, events.WriterLedger, events.PersonSource("ada"), fact)
+}
+
+func (w *world) whisperAs(id string, by events.Writer, source string, fact events.Fact) uint64 {
+	w.t.Helper()
 	for {
-		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref(id), 1, time.Now(), fact)
-		seq, err := w.bus.Log.Append(w.ctx, ref(id), events.WriterLedger, w.state(id).Seq, []events.Event{ev})
+		st := w.state(id)
+		ev := events.New(w.bus.NewID(), source, ref(id), st.Epoch, time.Now(), fact)
+		seq, err := w.bus.Log.Append(w.ctx, ref(id), by, st.Seq, []events.Event{ev})
 		if err == nil {
 			return seq
 		}

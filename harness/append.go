@@ -25,9 +25,11 @@ type write struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the write is sent
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
-	// forced takes room even from a full buffer, and is tried again after a failure: no caller learns of a refusal.
+	// forced takes room even from a full buffer, and is tried again after a failure: no caller learns of a refusal. (A
+	// report is held back again instead.)
 	forced bool
-	fresh  bool // the session was read since it was first refused: the next refusal is the truth
+	report *events.UsageReported // the report that it is, nil for others: no caller waits for it, the newest stands
+	fresh  bool                  // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
 	// with the session locked, again after each lost race. May be nil.
 	check func(*session.State) (done bool, err error)
@@ -101,13 +103,20 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 
 // Append stores facts as one commit (perhaps together with others that wait), all or none. It is for what the other
 // methods do not offer; session.opened and session.claimed are refused. Each fact must count under the state as it is
-// when it is stored, else the error says why it would not: [ErrEnded], [ErrClosedID], [ErrUnknown], [ErrLimit].
+// when it is stored, else the error says why it would not: [ErrEnded], [ErrClosedID], [ErrUnknown], [ErrLimit],
+// [ErrUnread]. Other errors:
+//   - [events.ErrMalformed], [events.ErrOutOfRole]: a fact that no harness can store.
+//   - [ErrFenced], [ErrReleased], [ErrSessionClosed], [ErrLeaseLost], [ErrClosed]: the session is not this process's.
+//   - [ErrBufferFull]: too much waits in this process. Nothing is stored.
+//   - [ErrFull], [ErrForbidden]: the broker refuses it. Nothing is stored.
+//   - [ErrPending]: ctx ended after the facts were sent. If ctx ended before, the error is its cause, and nothing is
+//     stored.
 func (s *Session) Append(ctx context.Context, facts ...events.Fact) error {
 	return s.append(ctx, nil, facts...)
 }
 
 // Relay stores facts as one commit as they come, also those that will be recorded but not count. It is for bridges,
-// which tell what a foreign system said. Only ownership is checked.
+// which tell what a foreign system said. Only ownership is checked. Errors are the other errors of [Session.Append].
 func (s *Session) Relay(ctx context.Context, facts ...events.Fact) error {
 	o, err := s.newWrite(facts)
 	if err != nil {
@@ -189,14 +198,23 @@ func (s *Session) queueUp(lazily bool, o *write) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.queueUpLocked(lazily, o)
+}
+
+// queueUpLocked is [Session.queueUp] for a write that has its room in the buffer. The session is locked.
+func (s *Session) queueUpLocked(lazily bool, o *write) error {
 	if s.ownership == apart {
 		s.h.buffer.release(len(o.facts), o.bytes)
 		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
 	}
 	if o.ends() {
-		if held := s.heldUsage(); held != nil && s.h.buffer.reserve(len(held.facts), held.bytes) == nil {
-			s.queue = append(s.queue, held)
+		if held := s.heldUsage(); held != nil {
+			s.h.buffer.force(len(held.facts), held.bytes)
+			s.queue, s.usage.sent = append(s.queue, held), held
 		}
+	}
+	if o.report != nil {
+		s.usage.sent = o
 	}
 	s.queueKept()
 	s.queue = append(s.queue, o)
@@ -351,10 +369,33 @@ func (s *Session) settleUnacked(err error) {
 	s.unacked = nil
 }
 
+// refused reports whether the write has ended with an error. The session is locked.
+func (o *write) refused() bool {
+	select {
+	case <-o.done:
+		return o.err != nil
+	default:
+		return false
+	}
+}
+
+// stored reports whether the write has ended without an error. The session is locked.
+func (o *write) stored() bool {
+	select {
+	case <-o.done:
+		return o.err == nil
+	default:
+		return false
+	}
+}
+
 // fail ends a write with an error. A write that no caller waits for is kept aside, and is queued again with the next
-// write, or after a while. The session is locked.
+// write, or after a while. A usage report is held back again. The session is locked.
 func (s *Session) fail(o *write, err error) {
-	if !o.forced {
+	if o.report != nil {
+		s.holdAgain(o)
+	}
+	if !o.forced || o.report != nil {
 		s.finish(o, err)
 		return
 	}

@@ -189,6 +189,7 @@ func methods(h *harness.Harness, s, other *harness.Session,
 				_, _ = turn.Tool(ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 			},
 			"Ask":      func(ctx context.Context) { _, _ = turn.Ask(ctx, harness.Prompt{ID: "p8"}) },
+			"AskOnce":  func(ctx context.Context) { _, _ = turn.AskOnce(ctx, "p7", harness.Prompt{}) },
 			"Complete": nil,
 			"Fail":     nil,
 			"FailWith": nil,
@@ -329,6 +330,7 @@ func TestWorkReturns(t *testing.T) {
 				w := newWorld(t)
 				h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
 				s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+				check(t, h.Ready(w.ctx))
 				running, end := make(chan struct{}), make(chan struct{})
 				handle := func() error {
 					close(running)

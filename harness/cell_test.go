@@ -46,13 +46,13 @@ func fatal(err error) {
 	}
 }
 
-// waits returns when a prompt is open.
+// waits returns when a prompt is open; "": when any is.
 func (c *cell) waits(ctx context.Context, r events.Ref, prompt string) *session.State {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
 		st := c.state(ctx, r)
-		if p := st.Prompts[prompt]; p != nil && p.Status == session.Awaiting {
+		if p := st.Prompts[prompt]; p != nil && p.Status == session.Awaiting || prompt == "" && st.BlockedBy() != "" {
 			return st
 		}
 		select {
@@ -63,9 +63,12 @@ func (c *cell) waits(ctx context.Context, r events.Ref, prompt string) *session.
 	}
 }
 
-// person answers a prompt as soon as it is open.
+// person answers a prompt as soon as it is open; "": the first that is.
 func (c *cell) person(ctx context.Context, r events.Ref, prompt, text string) {
 	st := c.waits(ctx, r, prompt)
+	if prompt == "" {
+		prompt = st.BlockedBy()
+	}
 	d, err := st.Answer(request.Answer{Ref: r, Prompt: prompt, By: "ada",
 		Answers: []events.Answer{{Question: "colour", Text: text}}}, func(seq uint64) (*events.Commit, error) {
 		commit, err := c.bus.Log.Commit(ctx, seq)

@@ -59,8 +59,10 @@ type Config struct {
 	TLSCert, TLSKey string
 	// Prefix of the cell. Default: hf.
 	Prefix string
-	// TTL of the lease: how long after a crash until it is noticed. Default 15 s, at least 1 s. Too short: a busy
-	// machine or a slow broker costs the lease. Too long: recovery waits.
+	// TTL of the lease. Default 15 s, at least 1 s. Too short: a busy machine or a slow broker costs the lease. Too
+	// long: recovery waits after a power failure of the machine. The crash of a process is noticed sooner, 1.5 s or a
+	// tenth of the TTL after its connection ended; a process that cannot connect again for that long loses the lease
+	// as well.
 	TTL time.Duration
 	// Pool lets several processes of this harness id live at once, each owning its own sessions. Default: a newer
 	// process takes the place of all older ones.

@@ -59,6 +59,7 @@ func TestClaimInDoubt(t *testing.T) {
 		"Work": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
 			w.released(h, "s")
 			w.request("s", "t1", "x")
+			check(w.t, h.Ready(w.ctx))
 			l.ends.Store(true)
 			err := h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
 				return errors.New("it runs")
@@ -164,6 +165,7 @@ func TestWorkFindsWhatItTook(t *testing.T) {
 		return nil
 	}}
 	ended := make(chan error, 1)
+	check(t, h.Ready(w.ctx))
 	l.ends.Store(true)
 	go func() { ended <- h.Work(ctx, worker) }()
 	w.until("s", "the turn to be taken", func(st *session.State) bool { return st.Turn != nil })

@@ -30,6 +30,17 @@ var (
 	// ErrUnknown says a fact names a turn, call, prompt or compaction that the session does not know, or that ended too
 	// long ago to be kept: open it first.
 	ErrUnknown = errors.New("harness: the session knows no such thing")
+	// ErrOutcomeUnknown says that a step was cut off: it may have had its effect, or a part of it. It is not run again.
+	// [*UnknownOutcomeError] names it.
+	ErrOutcomeUnknown = errors.New("harness: the outcome is unknown: the step was cut off, and is not run again")
+	// ErrNameTaken says that the name of a step or of a question stands for something else: give each its own name.
+	ErrNameTaken = errors.New("harness: the name stands for something else: give each step and question its own name")
+	// ErrNotReady says that Work was called before Ready: call Ready after the sessions that this process continues are
+	// open. Until then recovery leaves alone what earlier processes of the harness left.
+	ErrNotReady = errors.New("harness: Ready was not called: open the sessions to continue, call Ready, then Work")
+	// ErrRunning says that a step or a question of this name, or the turn, runs in this process at this moment: wait
+	// for its end.
+	ErrRunning = errors.New("harness: it runs already")
 	// ErrLimit says the session holds as many calls, prompts or messages as it can: end some.
 	ErrLimit = errors.New("harness: limit of the session reached")
 	// ErrSessionClosed says the session has ended for good: open another.
@@ -44,7 +55,8 @@ var (
 	// stop, the client starts over by itself. Under [LeaseStop] connect again.
 	ErrLeaseLost = errors.New("harness: lease lost")
 	// ErrStopped is the cause of a turn's context when a stop was requested; [*StopError] has the actor. Stop, then
-	// call [Turn.Stop].
+	// call [Turn.Stop]. As an error of [Session.StartTurn] it means that a person stopped the session during the call
+	// and that no turn has begun: call it again if the turn is to begin all the same.
 	ErrStopped = errors.New("harness: asked to stop")
 	// ErrPending says the context ended after the fact was handed to the broker: it will be stored unless it turns out
 	// to be unlawful. Say the same again to find out.
@@ -84,8 +96,8 @@ func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 // well: then there is nothing left to append.
 type StopError struct {
 	Actor  string // person, compaction or stall
-	By     string
-	Reason string
+	By     string // the person who asked; empty for other actors, and from [Session.StartTurn]
+	Reason string // why; empty if the person gave none, and from [Session.StartTurn]
 	ended  error
 }
 
@@ -128,7 +140,7 @@ func (e *ProviderError) Error() string {
 	return "harness: provider: " + f.Kind + ": " + f.Text
 }
 
-// failureOf is an error as a failure; one that does not say what it is, is classified by its words.
+// failureOf returns an error as a failure. An error that does not say what it is, is classified by its words.
 func failureOf(err error) (events.Failure, bool) {
 	if f, ok := errors.AsType[*FailureError](err); ok {
 		return f.Failure, f.HadOutput
@@ -142,6 +154,22 @@ func failureOf(err error) (events.Failure, bool) {
 		raw.Code = failure.Network
 	}
 	return failure.Classify(raw), false
+}
+
+// failureOfHandler returns the error of a handler as a failure: an error of no known kind is a mistake in the agent.
+func failureOfHandler(err error) (events.Failure, bool) {
+	f, hadOutput := failureOf(err)
+	_, says := errors.AsType[*FailureError](err)
+	if _, provider := errors.AsType[*ProviderError](err); says || provider {
+		return f, hadOutput
+	}
+	switch {
+	case errors.Is(err, ErrOutcomeUnknown):
+		f.Kind = failure.OutcomeUnknown
+	case f.Kind == failure.Unknown:
+		f.Kind = failure.HandlerError
+	}
+	return f, hadOutput
 }
 
 // cutOff says whether reading a stream came to an end that is no error of its own.

@@ -30,7 +30,7 @@ func Example() {
 	answer, err := turn.Ask(ctx, harness.Prompt{ID: "which-colour", Call: call.ID(),
 		Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}})
 	fatal(err)
-	fmt.Println(answer.By, "says", answer.Answers[0].Text)
+	fmt.Println(answer.By, "says", answer.Choice())
 
 	fatal(call.Complete(ctx, answer.Answers)) // the answer is delivered
 	fatal(turn.Complete(ctx, "stop"))
@@ -72,7 +72,7 @@ func Example_restart() {
 	turn = s.OpenTurn()
 	answer, err := turn.Ask(ctx, colour)
 	fatal(err)
-	fmt.Println(answer.Status, answer.Answers[0].Text)
+	fmt.Println(answer.Status, answer.Choice())
 	fatal(s.Call("call-1").Complete(ctx, answer.Answers))
 	fatal(turn.Complete(ctx, ""))
 	fatal(after.Close(ctx))

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // Waiting is how many calls wait for their facts to be stored.
@@ -20,11 +21,41 @@ func Waiting(s *Session) int {
 	return len(s.queue)
 }
 
+// Asks is how many calls of Ask wait for a prompt.
+func Asks(s *Session, prompt string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.waiters[prompt]; w != nil {
+		return w.asks
+	}
+	return 0
+}
+
 // Kept is how many facts the broker has refused that no caller waits for.
 func Kept(s *Session) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept)
+}
+
+// Reported returns how many tokens the usage report names that is held back, -1 without one.
+func Reported(s *Session) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.usage.held == nil {
+		return -1
+	}
+	return s.usage.held.Used()
+}
+
+// Index identifies what was read of a session's log to find kept results; nil if nothing was.
+func Index(s *Session) any {
+	s.indexing <- struct{}{}
+	defer func() { <-s.indexing }()
+	if s.index == nil {
+		return nil
+	}
+	return s.index
 }
 
 // HandedOver is how many of these are under way.
@@ -190,3 +221,21 @@ func SettledSeen(s *Session) int {
 
 // Handle is the handle of a turn, as a call gets it that began the turn.
 func Handle(s *Session, turn string) *Turn { return s.handle(turn) }
+
+// StepCall is the call of a step of a turn that takes this message, in its first attempt.
+func StepCall(message, name string) string { return nameID(nameOfStep, name, "message "+message, 1) }
+
+// QuestionID is the prompt, and the call, of a question of a turn that takes this message, in this attempt.
+func QuestionID(message, name string, n int) string {
+	return nameID(nameOfQuestion, name, "message "+message, n)
+}
+
+// Forgets reports whether the state may have forgotten an ending from after since.
+func Forgets(st *session.State, since uint64) bool { return forgets(st, since) }
+
+// IsReady reports whether Ready was called.
+func IsReady(h *Harness) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == leaseReady
+}

@@ -103,14 +103,20 @@
 //	    TestLostAcknowledgement
 //	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation reads the log before it claims
 //	    TestOutcomeInDoubtWhenTheLeaseIsLost
+//	Step: its context ended before its        ErrPending            fn did not run, and the next Step runs it. If the
+//	beginning was known to be stored                                process dies, or loses the session, before that is
+//	                                                                stored, too: ErrOutcomeUnknown
+//	    TestStepBegunInDoubt
 //	Open, Claim: the context ended            the context's error   the client appends the same again until it knows.
 //	                                                                Then the next call gets the session; without one
 //	                                                                it is released (reason claim-not-awaited)
 //	    TestClaimInDoubt, TestClaimInDoubtIsHandedOver
 //	Claim: stored, an adoption after it not   the adoption's error  the session is released
 //	    TestClaimWithoutItsRest
-//	Work: its context ended while it took     nil                   as Open; the turn it took is recovered
-//	    TestClaimInDoubt, TestWorkFindsWhatItTook
+//	Work: its context ended while it took     nil                   as Open; the turn it took is recovered. In a
+//	                                                                session of this process the next Work runs it,
+//	                                                                or OpenTurn has it
+//	    TestClaimInDoubt, TestWorkFindsWhatItTook, TestWorkEndsWhileItTakes
 //	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery ends
 //	of a turn was stored                                            the turn
 //	    TestWorkReturns

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -487,6 +488,76 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestTheNewestReportStands: the broker refuses a report, and a newer one waits or is queued. The refused one does not
+// come behind the newer one.
+func TestTheNewestReportStands(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	x.s.writing <- struct{}{}
+	defer func() { <-x.s.writing }()
+	report := func(tokens int64) {
+		t.Helper()
+		if err := turn.Usage(x.ctx, Usage{Tokens: events.Tokens{Input: tokens}, ContextLimit: 100_000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(10_000)
+	report(20_000)
+	x.s.mu.Lock()
+	first := x.s.queue[0]
+	x.s.queue = without(x.s.queue, first)
+	x.s.fail(first, ErrFull)
+	x.s.mu.Unlock()
+	if n := Reported(x.s); n != -1 {
+		t.Errorf("the report of %d tokens is held back behind a newer one", n)
+	}
+	x.s.mu.Lock()
+	second := x.s.queue[0]
+	x.s.usage.held = &events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 20_001}}
+	x.s.queue = without(x.s.queue, second)
+	x.s.fail(second, ErrFull)
+	x.s.mu.Unlock()
+	if n := Reported(x.s); n != 20_001 {
+		t.Errorf("the report of %d tokens is held back, want 20,001", n)
+	}
+}
+
+// TestHeldReportKeepsItsPlace: a report that was held back is queued when it is due. No newer report is queued before
+// it: the session is locked from when the report is taken until it is queued.
+func TestHeldReportKeepsItsPlace(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	x.s.writing <- struct{}{}
+	defer func() { <-x.s.writing }()
+	x.s.mu.Lock()
+	x.s.usage.held = &events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 1}}
+	x.s.mu.Unlock()
+	taken := func() bool { return x.s.usage.held == nil && len(x.s.queue) == 0 }
+	x.h.buffer.mu.Lock() // nothing can be queued
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		x.s.releaseUsage()
+	}()
+	overtaken := false
+	natstest.Until(t, "the report to be taken", func() bool {
+		if !x.s.mu.TryLock() {
+			return true
+		}
+		defer x.s.mu.Unlock()
+		overtaken = taken()
+		return overtaken
+	})
+	x.h.buffer.mu.Unlock()
+	<-released
+	if overtaken {
+		t.Error("the session was unlocked while the report was neither held back nor queued")
+	}
+	if n := Waiting(x.s); n != 1 {
+		t.Errorf("%d reports wait", n)
+	}
+}
+
 // TestGreatChangesAreReportedAtOnce: a great change is stored at once, and so is a report about another turn.
 func TestGreatChangesAreReportedAtOnce(t *testing.T) {
 	s := &Session{st: session.New(events.Ref{})}
@@ -705,6 +776,237 @@ func TestKeptFacts(t *testing.T) {
 	}
 }
 
+// TestNotRunOfARefusedStart: the context of a step ends while the start of its call is in doubt, and a second call of
+// the step waits behind that. The broker refuses the start together with the fact that the function did not run. That
+// fact is tried again, and does not end the call of the second one, which has the same id: its function runs once.
+func TestNotRunOfARefusedStart(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1", Message: "m1", Content: "deploy"})
+	runs := 0
+	step := func(ctx context.Context) error {
+		_, err := Step(ctx, turn, "deploy", func(ctx context.Context) (int, error) {
+			runs++
+			for call := range x.s.State().Tools {
+				if x.s.knowsNotRun(call) {
+					t.Errorf("the function of call %s runs, and the process takes it for one that did not run", call)
+				}
+			}
+			// what is kept is queued before this message
+			return runs, x.s.Append(ctx, events.MessageAccepted{Message: fmt.Sprint("run ", runs), Synthetic: true})
+		})
+		return err
+	}
+	queued := func(n int) {
+		natstest.Until(t, fmt.Sprint(n, " writes to wait"), func() bool { return Waiting(x.s) == n })
+	}
+	x.s.writing <- struct{}{}
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- step(ctx) }()
+	queued(1)
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.mu.Unlock()
+	cancel()
+	if err := <-first; !errors.Is(err, ErrPending) {
+		t.Fatalf("%v, want ErrPending", err)
+	}
+	x.s.unsend() // it lost a race
+	queued(2)
+	go func() { second <- step(x.ctx) }()
+	queued(3)
+	x.s.mu.Lock()
+	ops, evs, _ := x.s.pick()
+	if len(ops) == 2 {
+		x.s.unacked = &unacked{first: evs[0].ID, writes: ops}
+		x.s.settleUnacked(ErrFull)
+	}
+	x.s.mu.Unlock()
+	<-x.s.writing
+	if len(ops) != 2 {
+		t.Fatalf("%d writes in the commit, want the start and that it did not run", len(ops))
+	}
+	if err := errors.Join(<-second, step(x.ctx)); err != nil || runs != 1 {
+		t.Errorf("the function ran %d times, %v", runs, err)
+	}
+}
+
+// TestNotRunIsKnownHere: the context of a step ends while its start is under way, and the start is stored. The broker
+// refuses the fact that the function did not run. The next call of the step waits behind that fact, and knows it from
+// the process: it runs the function, once.
+func TestNotRunIsKnownHere(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1", Message: "m1", Content: "deploy"})
+	runs := 0
+	step := func(ctx context.Context) error {
+		_, err := Step(ctx, turn, "deploy", func(context.Context) (int, error) {
+			runs++
+			return runs, nil
+		})
+		return err
+	}
+	queued := func(n int) {
+		natstest.Until(t, fmt.Sprint(n, " writes to wait"), func() bool { return Waiting(x.s) == n })
+	}
+	x.s.writing <- struct{}{}
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- step(ctx) }()
+	queued(1)
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.mu.Unlock()
+	cancel()
+	if err := <-first; !errors.Is(err, ErrPending) {
+		t.Fatalf("%v, want ErrPending", err)
+	}
+	queued(2)
+	x.s.unsend() // it lost a race
+	x.s.mu.Lock()
+	end := x.s.queue[1]
+	x.s.queue = x.s.queue[:1]
+	x.s.mu.Unlock()
+	<-x.s.writing
+	natstest.Until(t, "the start to be stored", func() bool { return len(x.s.State().Tools) == 1 })
+	x.s.writing <- struct{}{}
+	x.s.mu.Lock()
+	x.s.kept = []*write{end} // the broker has refused it
+	x.s.mu.Unlock()
+	go func() { second <- step(x.ctx) }()
+	queued(2)
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: []*write{end}}
+	x.s.settleUnacked(ErrFull) // once more
+	x.s.mu.Unlock()
+	<-x.s.writing
+	if err := errors.Join(<-second, step(x.ctx)); err != nil || runs != 1 {
+		t.Errorf("the function ran %d times, %v", runs, err)
+	}
+}
+
+// TestWorkEndsWhileItTakes: the context of Work ends while the start of a turn is under way, and the start is stored
+// after that. No handler runs the turn. The next Work runs it, whether the start was stored before or during it, and
+// without a Work the program gets it from OpenTurn. It has the request in each case.
+func TestWorkEndsWhileItTakes(t *testing.T) {
+	for _, next := range []string{"Work", "Work before the start is stored", "OpenTurn"} {
+		t.Run(next, func(t *testing.T) {
+			x := newInside(t)
+			x.appendUnnudged(events.WriterLedger, events.MessageAccepted{Message: "m1", Content: []byte(`"x"`)},
+				events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+			if err := errors.Join(x.s.catchUp(x.ctx), x.h.Ready(x.ctx)); err != nil {
+				t.Fatal(err)
+			}
+			ran := make(chan *Turn, 1)
+			work := func(ctx context.Context) chan error {
+				ended := make(chan error, 1)
+				go func() {
+					ended <- x.h.Work(ctx, Worker{Turn: func(_ context.Context, turn *Turn) error {
+						ran <- turn
+						return nil
+					}})
+				}()
+				return ended
+			}
+			x.s.writing <- struct{}{}
+			ctx, cancel := context.WithCancel(x.ctx)
+			defer cancel()
+			first := work(ctx)
+			natstest.Until(t, "the start to wait", func() bool { return Waiting(x.s) == 1 })
+			x.s.mu.Lock()
+			x.s.unacked = &unacked{writes: x.s.queue}
+			x.s.mu.Unlock()
+			cancel()
+			if err := <-first; err != nil {
+				t.Fatal(err)
+			}
+			x.s.unsend() // it lost a race
+			if turn := x.s.OpenTurn(); turn != nil {
+				t.Fatalf("the turn %s is open before its start is stored", turn.ID())
+			}
+			stored := func() {
+				<-x.s.writing
+				natstest.Until(t, "the start to be stored", func() bool { return x.s.State().Turn != nil })
+			}
+			var turn *Turn
+			if next == "OpenTurn" {
+				stored()
+				turn = x.s.OpenTurn()
+			} else {
+				if next == "Work" {
+					stored()
+				}
+				ctx, cancel := context.WithCancel(x.ctx)
+				defer cancel()
+				second := work(ctx)
+				if next != "Work" {
+					natstest.Until(t, "the second Work to take the turn", func() bool { return Waiting(x.s) == 2 })
+					<-x.s.writing
+				}
+				select {
+				case turn = <-ran:
+				case <-x.ctx.Done():
+					t.Fatal("no handler runs the turn")
+				}
+				cancel()
+				if err := <-second; err != nil {
+					t.Error(err)
+				}
+			}
+			if turn == nil || turn.ID() != "t1" || string(turn.Request().Content) != `"x"` {
+				t.Fatalf("got the turn %+v", turn)
+			}
+		})
+	}
+}
+
+// TestTakenTurnHasItsRequest: the start of a turn is stored, and its handle is made, before the Work that took the turn
+// has left it. The handle gets the request.
+func TestTakenTurnHasItsRequest(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	turn.request = session.WorkTurn{}
+	x.s.leaveTaken(&workItem{turn: &session.WorkTurn{Turn: "t1", Message: "m1"}})
+	if r := turn.Request(); r.Message != "m1" {
+		t.Errorf("got the request %+v", r)
+	}
+}
+
+// TestLargeIndexIsDropped: what a turn has read of the log is kept for the next turn, unless it is large. Turns count
+// as calls do. The turn that has read it keeps it.
+func TestLargeIndexIsDropped(t *testing.T) {
+	for _, c := range []struct {
+		begins, turns int
+		by            string // the turn that looked for something last
+		kept          bool
+	}{
+		{indexMax / 2, indexMax / 2, "t0", true},
+		{indexMax / 2, indexMax/2 + 1, "t0", false},
+		{0, indexMax + 1, "t0", false},
+		{indexMax + 1, 0, "t0", false},
+		{indexMax + 1, indexMax, "t1", true},
+	} {
+		x := newInside(t)
+		turn := x.turn(StartOptions{ID: "t1"})
+		index := &logIndex{turn: c.by, st: x.s.State(), ends: map[string]session.Ending{}, begins: map[string]uint64{},
+			turns: map[string]turnOf{}}
+		for i := range c.begins {
+			index.begins[fmt.Sprint(i)] = 1
+		}
+		for i := range c.turns {
+			index.turns[fmt.Sprint(i)] = turnOf{}
+		}
+		x.s.index = index
+		if err := turn.inLog(x.ctx, func(*logIndex) {}); err != nil {
+			t.Fatal(err)
+		}
+		if kept := x.s.index == index; kept != c.kept {
+			t.Errorf("%d calls and %d turns, read by %s: kept %t", c.begins, c.turns, c.by, kept)
+		}
+	}
+}
+
 // TestALifeThatHasEnded: a session under a lease that was lost is not owned, also before that was noticed; one
 // that this process gives up is given up.
 func TestALifeThatHasEnded(t *testing.T) {
@@ -784,6 +1086,45 @@ func TestVerifyingAnOverdueLease(t *testing.T) {
 		}
 	case <-x.ctx.Done():
 		t.Fatal("it waits for the lease")
+	}
+}
+
+// slowRead is a context under which the first read waits.
+type slowRead struct {
+	context.Context
+	once         sync.Once
+	began, ended chan struct{}
+}
+
+func (c *slowRead) Done() <-chan struct{} {
+	c.once.Do(func() {
+		close(c.began)
+		<-c.ended
+	})
+	return c.Context.Done()
+}
+
+// TestALeaseThatRunsOutWhileTheLogIsRead: the lease is in date when the log begins to be read, and overdue after it.
+// Another process may have the session by then, so this one is not known to own it.
+func TestALeaseThatRunsOutWhileTheLogIsRead(t *testing.T) {
+	x := newInside(t, inPool)
+	_, overdue, err := Unkept(x.ctx, x.h, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := x.appendUnnudged(events.WriterLedger, events.SessionConfigured{By: "ada"})
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	slow := &slowRead{Context: ctx, began: make(chan struct{}), ended: make(chan struct{})}
+	out := make(chan error, 1)
+	go func() { out <- x.s.verifyOwner(slow) }()
+	<-slow.began
+	natstest.Until(t, "the lease to be overdue", overdue)
+	close(slow.ended)
+	natstest.Until(t, "the log to be read", func() bool { return x.s.State().Seq == last })
+	cancel()
+	if err := <-out; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v: a process with an overdue lease owns the session", err)
 	}
 }
 
@@ -887,6 +1228,25 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 		if err := x.s.reclaim(x.dead(ErrLeaseLost)); err == nil || !Suspended(x.s) {
 			t.Fatalf("under a lease that is lost as well: %v", err)
 		}
+	}
+}
+
+// TestTakenUnderALostLease: the lease is lost while a claim is under way, and the claim is stored. The session is
+// suspended at once, without a wait for the broker: its context ends. The program has it again after the process has
+// started over.
+func TestTakenUnderALostLease(t *testing.T) {
+	x := newInside(t, func(c *Config) { c.OnLeaseLoss = LeaseRestart })
+	lost := x.dead(ErrLeaseLost)
+	x.s.suspend(x.h.term)
+	if !x.s.begin(lost) || !Suspended(x.s) || !errors.Is(context.Cause(x.s.Context()), ErrLeaseLost) {
+		t.Errorf("suspended: %t, the context ended with %v", Suspended(x.s), context.Cause(x.s.Context()))
+	}
+	next, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.reclaim(next); err != nil || Suspended(x.s) || x.s.Context().Err() != nil {
+		t.Errorf("%v; suspended: %t, %v", err, Suspended(x.s), x.s.Context().Err())
 	}
 }
 

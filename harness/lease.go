@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
+	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -41,6 +42,8 @@ type lease struct {
 	Version     string    `json:"version"`
 	StartedAt   time.Time `json:"started_at"`
 	RenewedAt   time.Time `json:"renewed_at"`
+	// Connection shortens the wait for the end of a dead process. The lease is renewed when the connection is restored.
+	Connection presence.Connection `json:"connection,omitzero"`
 }
 
 // term is one incarnation, from its ticket until its lease is lost or given back.
@@ -66,8 +69,8 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 	if state == leaseReady {
 		state = leaseStarting
 	}
-	l.lease, err = h.bus.Leases.Acquire(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation), h.value(l, state),
-		h.cfg.TTL)
+	l.lease, err = h.bus.Leases.AcquireWith(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation),
+		func() []byte { return h.value(l, state) }, h.cfg.TTL)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +124,8 @@ func (h *Harness) alive(ctx context.Context) (*term, error) {
 func (h *Harness) value(l *term, state string) []byte {
 	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
 		TTLMS: h.cfg.TTL.Milliseconds(),
-		Host:  h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC()})
+		Host:  h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
+		Connection: h.bus.Presence.Own()})
 	if err != nil { // nothing in it can fail to encode
 		panic(err)
 	}
@@ -133,14 +137,15 @@ func (h *Harness) renew(ctx context.Context) error {
 	h.mu.Lock()
 	l, state := h.term, h.state
 	h.mu.Unlock()
-	if err := l.lease.Renew(ctx, h.value(l, state)); err != nil {
+	if err := l.lease.RenewWith(ctx, func() []byte { return h.value(l, state) }); err != nil {
 		return fmt.Errorf("harness: lease of %s as %s: %w", h.cfg.ID, state, translate(err))
 	}
 	return nil
 }
 
 // Ready sets the lease to ready, after the process has claimed the sessions that it continues: open items of older
-// incarnations are now recovered. Call it after the claims.
+// incarnations are now recovered. Call it after the claims. A lease that is lost meanwhile is no error: Ready waits
+// until the process has started over, or until ctx ends. With [LeaseStop] it returns [ErrLeaseLost].
 func (h *Harness) Ready(ctx context.Context) error {
 	h.mu.Lock()
 	if h.state == leaseDraining || h.ctx.Err() != nil {
@@ -149,7 +154,20 @@ func (h *Harness) Ready(ctx context.Context) error {
 	}
 	h.state = leaseReady
 	h.mu.Unlock()
-	return h.renew(ctx)
+	for {
+		l, err := h.alive(ctx)
+		if err != nil {
+			return fmt.Errorf("harness: ready %s: %w", h.cfg.ID, err)
+		}
+		if err = h.renew(ctx); !errors.Is(err, ErrLeaseLost) {
+			return err
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // tend starts over each time the lease is lost, until the Harness is closed.
@@ -280,9 +298,6 @@ func (s *Session) reclaim(l *term) error {
 	s.mu.Lock()
 	held, was, epoch, sent := s.ownership != apart, s.term, s.epoch, s.claiming
 	s.mu.Unlock()
-	if held {
-		s.suspend(was) // it was taken after the others were suspended
-	}
 	if !held {
 		return nil
 	}
@@ -391,8 +406,8 @@ func (s *Session) queueFirst(commits [][]events.Fact) error {
 	return nil
 }
 
-// Abandon ends this process's part at once, as SIGKILL would: nothing is withdrawn or released, and the lease ends by
-// itself when its TTL has passed. It is for those who play the death of a process, such as the replay of a recording; a
+// Abandon ends this process's part at once, as SIGKILL would: nothing is withdrawn or released, and the lease ends as
+// that of a dead process does. It is for those who play the death of a process, such as the replay of a recording; a
 // process that leaves says [Harness.Close]. Contexts end with [ErrClosed]. It returns when nothing more is sent.
 func (h *Harness) Abandon() {
 	h.mu.Lock()         // the goroutine that settles doubts begins under it

@@ -120,6 +120,124 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 	}
 }
 
+// TestStopWhileTheLeaseIsLost: the start of a turn waits while the lease is lost, and a person stops the session. The
+// claim ends the wait for the receipt of the stop. The start is refused, and the stop holds; a second call begins the
+// turn. A start is not refused if what it takes is newer than the stop, or if a person has requested a turn since.
+func TestStopWhileTheLeaseIsLost(t *testing.T) {
+	own := harness.StartOptions{ID: "t1", Synthetic: true, Options: "go on"}
+	said := harness.StartOptions{ID: "t1", Synthetic: true, Content: "x"}
+	queued := harness.StartOptions{ID: "t1", Message: "m1"}
+	later := events.MessageAccepted{Message: "m2", By: "ada"}
+	request := func(turn string) events.Fact {
+		return events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m1"}
+	}
+	service, ada := events.ServiceSource("ledger", "test"), events.PersonSource("ada")
+	for name, c := range map[string]struct {
+		start harness.StartOptions
+		by    string      // the author of what follows the stop
+		after events.Fact // what follows the stop; nil: nothing
+		holds bool
+	}{
+		"a queued message":                  {queued, "", nil, true},
+		"a turn of the agent":               {own, "", nil, true},
+		"a message of the agent":            {said, "", nil, true},
+		"a person's message":                {harness.StartOptions{ID: "t1", Content: "and this"}, "", nil, false},
+		"a message from after the stop":     {harness.StartOptions{ID: "t1", Message: "m2"}, ada, later, false},
+		"a message from before the stop":    {queued, ada, later, true},
+		"a service's request":               {own, service, request("t1"), false},
+		"beside a service's request":        {own, service, request("r2"), true},
+		"in place of one that ada requests": {own, ada, request("r2"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m1", By: "ada"}))
+			w.append("s", events.WriterLedger, request("r1"))
+			write := harness.Mute(s)
+			started := make(chan error, 1)
+			go func() {
+				_, err := s.StartTurn(w.ctx, c.start)
+				started <- err
+			}()
+			natstest.Until(t, "the start to wait", func() bool { return harness.Waiting(s) == 1 })
+			w.dropLease(h)
+			natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
+			w.append("s", events.WriterLedger,
+				events.TurnStopRequested{Turn: "r1", Actor: events.ActorPerson, By: "ada"})
+			if c.after != nil {
+				w.appendFrom("s", c.by, c.after)
+			}
+			write()
+			err := <-started
+			if !c.holds {
+				check(t, err)
+				return
+			}
+			wantErr(t, err, harness.ErrStopped)
+			if st := w.state("s"); st.Turn != nil || st.StoppedSeq == 0 {
+				t.Errorf("turn %+v, stopped at %d", st.Turn, st.StoppedSeq)
+			}
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, c.start))
+			if err := turn.Context().Err(); err != nil {
+				t.Errorf("a turn that the agent begins after the stop ends by %v", err)
+			}
+		})
+	}
+}
+
+// TestStopConfirmedDuringAStart: the process stores the receipt of a stop while a call of StartTurn is under way. The
+// call is refused: the program did not know of the stop when it made the call. So is a call that was made when the
+// process had read the stop and its receipt was not stored, and one beside which the agent begins another turn. A call
+// that is made after the receipt begins the turn. A start that is not lawful gets its own error.
+func TestStopConfirmedDuringAStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   string
+		read bool // the process has read the stop before the call
+		open bool // the agent begins another turn after the receipt
+		want error
+	}{
+		"stopped during the call": {id: "t2", want: harness.ErrStopped},
+		"stopped before the call": {id: "t2", read: true, want: harness.ErrStopped},
+		"another turn is open":    {id: "t2", open: true, want: harness.ErrStopped},
+		"a turn that has ended":   {id: "t1", want: harness.ErrClosedID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			check(t, turn.Complete(w.ctx, ""))
+			write := harness.Mute(s)
+			stop := func() {
+				w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
+				natstest.Until(t, "the receipt to wait", func() bool { return harness.Waiting(s) == 1 })
+			}
+			if c.read {
+				stop()
+			}
+			start := harness.StartOptions{ID: c.id, Synthetic: true, Options: marshaler(func() {
+				if !c.read {
+					stop()
+				}
+				write()
+				natstest.Until(t, "the receipt", func() bool { return s.State().Pending.Stop == nil })
+				if c.open {
+					must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "beside", Synthetic: true}))
+				}
+			})}
+			_, err := s.StartTurn(w.ctx, start)
+			if wantErr(t, err, c.want); !errors.Is(c.want, harness.ErrStopped) {
+				return
+			}
+			start.Options = nil
+			turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, start))
+			check(t, turn.Complete(w.ctx, ""))
+		})
+	}
+}
+
 // TestAnsweredBeforeTheLeaseWasLost: the commit that claims again delivers what an Ask has returned: under the epoch
 // before, recovery would take it for lost and deliver it again.
 func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
@@ -368,6 +486,45 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	check(t, h.Close(w.ctx))
+}
+
+// TestReadyOutlivesALostLease checks that Ready, called while the broker is away for longer than the TTL, returns once
+// the process has started over. With LeaseStop it returns the reason.
+func TestReadyOutlivesALostLease(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, loss := range map[string]harness.LeaseLoss{"ride out": harness.LeaseRideOut,
+		"restart": harness.LeaseRestart, "stop": harness.LeaseStop} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			h := w.connect(func(c *harness.Config) {
+				if c.OnLeaseLoss = loss; loss != harness.LeaseStop { // which could not open the session any more
+					c.TTL = time.Second
+				}
+			})
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			first := h.Incarnation()
+			w.server.Shutdown()
+			out := make(chan error, 1)
+			go func() { out <- h.Ready(w.ctx) }()
+			if loss == harness.LeaseStop {
+				wantErr(t, <-out, harness.ErrLeaseLost)
+				w.back()
+				return
+			}
+			natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
+			w.back()
+			check(t, <-out)
+			if h.Incarnation() == first {
+				t.Errorf("incarnation %s outlived the outage", first)
+			}
+			natstest.Until(t, "the lease to say ready", func() bool { // a slow machine loses it once more
+				said, _ := w.lease(h.Incarnation())
+				return said.State == "ready"
+			})
+			check(t, h.Close(w.ctx))
+		})
+	}
 }
 
 // Sessions that are opened while leases come and go are all usable: none falls between two incarnations.

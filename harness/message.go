@@ -22,7 +22,7 @@ const sendDelayMaxMS = 2000
 
 // Message is user input for a session.
 type Message struct {
-	Session   string
+	Session   string // the id of the session that gets it. Required
 	Harness   string // whose session it is; default: this one's
 	ID        string // default: a new one. The same id with the same content is taken once, however often it is sent
 	Content   any    // encoded as JSON, usually a string; what is large travels through the object store
@@ -86,7 +86,8 @@ func (h *Harness) send(ctx context.Context, req request.Send) error {
 }
 
 // Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took
-// already is looked up in the log. [ErrUnknown]: it was taken too long ago to be found; keep what you were given.
+// already is looked up in the log. Errors: [ErrUnknown], it was taken too long ago to be found: keep what you were
+// given; [ErrForbidden]; [ErrUnreachable], or the error of ctx: call it again.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	r := t.Request()
 	switch {
@@ -127,7 +128,7 @@ func (t *Turn) stored(ctx context.Context, message, name string) (json.RawMessag
 }
 
 // Options reads what makes the turn the same request as one before into v, and says whether there was anything: of a
-// retry or a resume they are those of the turn that failed.
+// retry or a resume they are those of the turn that failed. The only error is that v cannot hold them.
 func (t *Turn) Options(v any) (bool, error) {
 	raw := t.Request().Options
 	if len(raw) == 0 {
@@ -141,17 +142,19 @@ func (t *Turn) Options(v any) (bool, error) {
 
 // Result is how a call ended, as the log has it.
 type Result struct {
-	Outcome string          // completed, failed, interrupted, ended-with-turn …
-	Reason  string          // why, where no tool said it
-	Output  json.RawMessage // completed: what the tool said, or what was answered in its place
-	Error   *events.Failure // failed
+	Outcome string // completed, failed, interrupted, ended-with-turn …
+	Reason  string // why, where no tool said it
+	// Output of a completed call: what [Call.Complete] was given. Of a call that a person's answer ended, also while no
+	// process ran: the answers, as [Answer.Answers] has them.
+	Output json.RawMessage
+	Error  *events.Failure // failed
 	// Synthetic: it was said in the tool's name. Output is then what people decided about the call's prompt, whether
 	// the tool ran after that or not.
 	Synthetic bool
 }
 
 // Result finds in the log how a call ended, for an agent whose earlier process made the call. [ErrUnknown]: it is open,
-// never existed, or ended too long ago to be kept.
+// never existed, or ended too long ago to be kept. [Step] finds its result however long ago that was.
 func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return Result{}, err
@@ -160,6 +163,11 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: the end of call %s in %s", ErrUnknown, call, s.ref)
 	}
+	return s.resultAt(ctx, call, e)
+}
+
+// resultAt reads the result of a call that has this ending.
+func (s *Session) resultAt(ctx context.Context, call string, e session.Ending) (Result, error) {
 	c, err := s.h.bus.Log.Commit(ctx, e.Seq)
 	if err != nil {
 		return Result{}, fmt.Errorf("harness: the end of call %s in %s: %w", call, s.ref, translate(err))
@@ -169,8 +177,9 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 		switch f := c.Events[i].Fact.(type) {
 		case events.ToolCompleted:
 			if f.Call == call && e.Outcome == session.OutcomeCompleted {
-				r.Output, r.Synthetic = f.Output, f.Synthetic
-				return r, nil
+				r.Synthetic = f.Synthetic
+				r.Output, err = s.output(ctx, call, f)
+				return r, err
 			}
 		case events.ToolFailed:
 			if f.Call == call && e.Outcome == session.OutcomeFailed {
@@ -180,6 +189,65 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// outputRef is the output of a call whose real output is an object.
+type outputRef struct {
+	Ref string `json:"$ref"`
+}
+
+// outputMax is the largest output in bytes that a fact holds; the rest of the fact takes some.
+const outputMax = events.DataBytesMax - 4<<10
+
+// outputOf returns the output to store in a fact: output that is too large goes to the object store, and so does output
+// that looks like the reference to an object.
+func (s *Session) outputOf(ctx context.Context, output json.RawMessage) (json.RawMessage, error) {
+	if _, looks := referred(output); len(output) <= outputMax && !looks {
+		return output, nil
+	}
+	name, err := s.h.bus.Objects.Put(ctx, s.ref, output)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(outputRef{name})
+}
+
+// referred returns the object that an output refers to.
+func referred(output json.RawMessage) (name string, ok bool) {
+	var fields map[string]json.RawMessage
+	var ref outputRef
+	if len(output) > 1<<10 || json.Unmarshal(output, &fields) != nil || len(fields) != 1 ||
+		json.Unmarshal(output, &ref) != nil {
+		return "", false
+	}
+	_, err := events.ParseObjectName(ref.Ref)
+	return ref.Ref, err == nil
+}
+
+// output returns the output of a call in its one shape: without the questions that an answer repeats, and with the
+// content of an object in place of its name.
+func (s *Session) output(ctx context.Context, call string, f events.ToolCompleted) (json.RawMessage, error) {
+	if f.Synthetic {
+		var said struct {
+			Answers json.RawMessage `json:"answers"`
+		}
+		if json.Unmarshal(f.Output, &said) == nil && said.Answers != nil {
+			return said.Answers, nil
+		}
+		return f.Output, nil
+	}
+	name, ok := referred(f.Output)
+	if !ok {
+		return f.Output, nil
+	}
+	content, err := s.h.bus.Objects.Get(ctx, name)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the output of call %s in %s: its content %s is gone", ErrUnknown, call, s.ref, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("harness: the output of call %s in %s: %w", call, s.ref, translate(err))
+	}
+	return content, nil
 }
 
 // Answer finds in the log how a prompt was settled, for a turn whose request names a prompt. [ErrUnknown]: it is open,

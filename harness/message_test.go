@@ -196,7 +196,7 @@ func TestResults(t *testing.T) {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
-	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `{"answers":["red"]}` ||
+	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `["red"]` ||
 		!r.Synthetic {
 		t.Errorf("%+v", r)
 	}
@@ -248,6 +248,7 @@ func TestCompactions(t *testing.T) {
 			if !owned {
 				check(t, s.Release(w.ctx, ""))
 			}
+			check(t, h.Ready(w.ctx))
 			ctx, stop := context.WithCancel(w.ctx)
 			done := make(chan error, 1)
 			w.append("s", events.WriterCompaction,

@@ -32,18 +32,26 @@ type OpenOptions struct {
 // the session, so none of them is recovered meanwhile; the other items are, once the lease is ready.
 type Adopt struct {
 	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring
-	// their calls and their turn along. With an id alone the question stays as it was asked.
+	// their calls and their turn along. Without a title and questions the question stays as it was asked, with the
+	// other fields that are set.
 	Prompts []Prompt
 	// Calls that go on.
 	Calls []string
 	// Turn: the open turn continues. [Session.OpenTurn] is its handle, with the request that the turn was started with
 	// ([Turn.Request]).
 	Turn bool
+	// ForWork: [Harness.Work] runs the turn that is adopted, as one that [Harness.Open] has adopted. Default: the
+	// caller of Claim runs it.
+	ForWork bool
 }
 
-// Open opens a session, or claims it if there is one, or finds that this process has it. After an error the session is
-// not this process's, or is given up; see Uncertain outcomes. Errors: those of [Harness.Claim] but [ErrNotFound];
-// [ErrFull], the log is so full that no new session is opened.
+// Open opens a session, or claims it if there is one, or finds that this process has it. It adopts the open turn that
+// an earlier process left: [Harness.Work] runs it again, or [Session.OpenTurn] has its handle for a program that runs
+// its turns itself. The calls of that turn are not adopted: [Step] and [Turn.Ask] find what has become of them. A turn
+// that was adopted three times, with no result in between, or twenty times, is left to recovery, which limits how often
+// it is resumed. So is every turn of a session whose policy does not resume turns by itself.
+// After an error the session is not this process's, or is given up; see Uncertain outcomes. Errors: those of
+// [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
 func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
@@ -52,9 +60,9 @@ func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session,
 	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall,
 		Root: o.Root, Title: o.Title,
 		Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: native}
-	s, _, err := h.own(ctx, id, func(s *Session, l *term) ([]events.Fact, error) {
+	s, how, err := h.own(ctx, id, func(s *Session, l *term) ([]events.Fact, error) {
 		if s.st.Opened() {
-			return s.claim(l)
+			return s.claimWithTurn(ctx, l)
 		}
 		if full, err := h.bus.Log.NearlyFull(ctx); err != nil || full {
 			return nil, errors.Join(err, noRoom(full, id))
@@ -62,7 +70,76 @@ func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session,
 		opened.Incarnation = l.incarnation
 		return []events.Fact{opened}, nil
 	})
-	return s, err
+	if err != nil || how == had {
+		return s, err
+	}
+	if err := s.readTurn(ctx, s.openTurn(), s.State()); err != nil {
+		h.giveBack(s)
+		return nil, err
+	}
+	s.leaveToWork()
+	return s, nil
+}
+
+// Limits of how often Open adopts a turn: with nothing that came in between, and in all.
+const (
+	adoptionsMax    = 3
+	adoptionsAllMax = 20
+)
+
+// claimWithTurn returns the claim of the session, and the adoption of its open turn.
+func (s *Session) claimWithTurn(ctx context.Context, l *term) ([]events.Fact, error) {
+	facts, err := s.claim(l)
+	st := s.State()
+	if err != nil || st.Turn == nil || st.Pending.Turn != nil {
+		return facts, err // a turn that was requested, for an answer for instance, comes in its place
+	}
+	if p := &st.Policy; p.Resume != events.ResumeAuto || !p.AutoRetry || st.Retry.Resumes >= p.ResumeMax {
+		return facts, nil // recovery interrupts it, and a person decides
+	}
+	n, all, err := s.adoptions(ctx, st.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if n >= adoptionsMax || all >= adoptionsAllMax {
+		s.h.log.Warn().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", st.Turn.ID).Msgf(
+			"adopted %d times, the last %d without a result: left to recovery", all, n)
+		return facts, nil
+	}
+	return append(facts, turnAgain(st.Turn)), nil
+}
+
+// adoptions counts how often a turn was adopted: since a call of it, or a person, had a result, and in all.
+func (s *Session) adoptions(ctx context.Context, t *session.Turn) (n, all int, err error) {
+	begun := false
+	err = s.h.bus.Log.Each(ctx, s.ref, t.MessageSeq, func(c events.Commit) error {
+		for i := range c.Events {
+			switch f := c.Events[i].Fact.(type) {
+			case events.TurnStarted:
+				switch {
+				case f.Turn != t.ID:
+				case begun:
+					n, all = n+1, all+1
+				default:
+					begun = true
+				}
+			case events.ToolCompleted, events.PromptAnswered, events.PromptRejected:
+				n = 0
+			}
+		}
+		return nil
+	})
+	return n, all, err
+}
+
+// leaveToWork has Work run the open turn, if this process has adopted it.
+func (s *Session) leaveToWork() {
+	if t := s.openTurn(); t != nil {
+		s.mu.Lock()
+		s.forWork = t.id
+		s.mu.Unlock()
+		s.h.notifyWork(s.ref.Session)
+	}
 }
 
 // noRoom refuses a new session while the log is nearly full: the rest is for the present sessions.
@@ -92,8 +169,8 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	var now []events.Fact
 	if how != took {
-		var now []events.Fact
 		if now, rest, err = s.adopting(ctx, nil, adopt, s.State().Epoch); len(now) > 0 {
 			rest = append([][]events.Fact{now}, rest...)
 		}
@@ -102,14 +179,20 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		err = s.Relay(ctx, rest[i]...)
 	}
 	if err == nil && len(adopt) > 0 {
-		err = s.readTurn(ctx, s.OpenTurn(), s.State())
+		err = s.readTurn(ctx, s.openTurn(), s.State())
 	}
 	if err != nil {
 		h.giveBack(s)
 		return nil, err
 	}
+	adopts := how != had || slices.ContainsFunc(now, isTurnStarted)
+	if adopts && slices.ContainsFunc(adopt, func(a Adopt) bool { return a.ForWork }) {
+		s.leaveToWork() // a turn that this process had runs already
+	}
 	return s, nil
 }
+
+func isTurnStarted(f events.Fact) bool { _, ok := f.(events.TurnStarted); return ok }
 
 // readTurn gives the handle of a turn that was adopted its request: the content of the message and the decisions that
 // the turn was started with are in the log.
@@ -364,7 +447,8 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 	}
 }
 
-// begin starts this process's part if the log says that this incarnation owns the session.
+// begin starts this process's part if the log says that this incarnation owns the session. If the lease was lost while
+// the claim was under way, the session is suspended like all others.
 func (s *Session) begin(l *term) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,6 +472,9 @@ func (s *Session) begin(l *term) bool {
 	s.knowReceiptsLocked(true)
 	s.handOut(s.st.Seq)       // the claim was stored right behind what was read
 	s.readUpToLocked(s.ahead) // commits that arrived during the claim
+	if l.ctx.Err() != nil {
+		s.suspendLocked(l)
+	}
 	return true
 }
 
@@ -470,9 +557,10 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 	return append(first, prompts...), nil
 }
 
-// again is the request of an open prompt once more: with a new body, or as it is in the log.
+// again is the request of an open prompt once more: with a new body, or as it is in the log with the other fields that
+// are given.
 func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (events.Fact, error) {
-	if want.Kind != "" || want.Title != "" || len(want.Questions) > 0 {
+	if !want.byID() {
 		return want.requested(p.Turn)
 	}
 	c, err := s.h.bus.Log.Commit(ctx, p.Seq)
@@ -481,7 +569,7 @@ func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (ev
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.PromptRequested); ok && f.Prompt == want.ID {
-			return f, nil
+			return want.over(f)
 		}
 	}
 	return nil, fmt.Errorf("the request of prompt %s: %w: not in commit %d", want.ID, events.ErrMalformed, p.Seq)

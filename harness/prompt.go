@@ -1,10 +1,12 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -17,9 +19,9 @@ const returnedMax = 2 * session.RecentMax
 
 // Prompt is a question to people.
 type Prompt struct {
-	ID        string // default: a new one; choose it, to find the prompt again after a restart
-	Call      string // the call that waits for it
-	Kind      events.PromptKind
+	ID        string            // default: a new one; choose it, to find the prompt again after a restart
+	Call      string            // the call that waits for it
+	Kind      events.PromptKind // default: question. A permission without Questions gets the usual ones
 	Title     string
 	Questions []events.Question
 	// Delivery says how the answer reaches the agent. Default: it is the result of Call, if there is one and the prompt
@@ -27,6 +29,8 @@ type Prompt struct {
 	Delivery events.Delivery
 	// OnOwnerLoss says what becomes of it when this process dies. Default: a callback expires, others are kept.
 	OnOwnerLoss events.OwnerLoss
+	// Deadline is when the prompt expires without a decision: its Ask then returns [session.Expired], reason deadline.
+	// Zero: never.
 	Deadline    time.Time
 	NonBlocking bool // the agent does not wait for it
 	Native      any  // encoded as JSON, opaque
@@ -39,6 +43,47 @@ type Answer struct {
 	Text    string // rejected: the correction, if any
 	By      string
 	Reason  string // withdrawn, expired: why; superseded: by which message
+}
+
+// Choice returns the option that a person selected, or the text of their own, for a prompt with one question. It is ""
+// for a prompt that was not answered, a question that was skipped, and an answer with several questions or options.
+func (a Answer) Choice() string {
+	if a.Status != session.Answered || len(a.Answers) != 1 {
+		return ""
+	}
+	switch one := a.Answers[0]; len(one.Selected) {
+	case 0:
+		return one.Text
+	case 1:
+		return one.Selected[0]
+	}
+	return ""
+}
+
+// byID reports whether a prompt is named without a question of its own.
+func (p Prompt) byID() bool {
+	return (p.Kind == "" || p.Kind == events.PromptQuestion) && p.Title == "" && len(p.Questions) == 0
+}
+
+// over returns a request with the fields of p in place of its own, where p has them.
+func (p Prompt) over(f events.PromptRequested) (events.PromptRequested, error) {
+	f.Call = cmp.Or(p.Call, f.Call)
+	f.Delivery, f.OnOwnerLoss = cmp.Or(p.Delivery, f.Delivery), cmp.Or(p.OnOwnerLoss, f.OnOwnerLoss)
+	if !p.Deadline.IsZero() {
+		f.Deadline = p.Deadline
+	}
+	if p.NonBlocking {
+		f.Blocking = new(bool)
+	}
+	if p.Native == nil {
+		return f, nil
+	}
+	native, err := encode(p.Native)
+	if err != nil {
+		return f, fmt.Errorf("harness: prompt %s: native: %w", p.ID, err)
+	}
+	f.Native = native
+	return f, nil
 }
 
 // requested is the fact. Kind defaults to question.
@@ -107,23 +152,29 @@ func (w *waiter) settled() bool {
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
 // the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
 // [ErrClosedID]. A prompt that an earlier process asked is adopted, with its open call and turn, also if it is settled
-// by then. An open prompt that is named by its id alone stays as it was asked. When ctx ends, the prompt stays open:
-// ask again, or withdraw it. If a person decides after that, the prompt's call does not end without the decision
-// ([ErrUnread]); where the turn ends without it, another turn brings it to the agent. A question outside of any turn,
-// or of a call in the background, has no such end: its decision calls for a turn as soon as the session rests. After a
-// lost lease the claim of the session has the receipts for decisions that Asks wait for. Such an Ask returns when the
-// outcome of the claim is known, also if ctx has ended before.
+// by then. An open prompt that is named without a title and questions keeps those that it has; where it has to be
+// requested again, as by a process that adopts it, the other fields of p that are set replace those of the prompt. If a
+// person takes an answer back before Ask returns it, Ask waits for the next one.
+//
+// When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call
+// does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
+// A question outside of any turn, or of a call in the background, has no such end: its decision calls for a turn as
+// soon as the session rests. After a lost lease the claim of the session has the receipts for decisions that Asks wait
+// for. Such an Ask returns when the outcome of the claim is known, also if ctx has ended before.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
 func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, "", p) }
 
-// Withdraw takes a question back: the agent no longer needs an answer. A waiting Ask returns.
+// Withdraw takes a question back: the agent no longer needs an answer. A waiting Ask returns. Errors: [ErrEnded], it
+// was settled before, and [*EndedError] says how; [ErrUnknown]; others of [Session.Append].
 func (s *Session) Withdraw(ctx context.Context, prompt, reason string) error {
 	return s.Append(ctx, events.PromptWithdrawn{Prompt: prompt, Reason: reason})
 }
 
-// Refuse reports that the harness cannot use a decision about a prompt, and why. The person is not asked again.
+// Refuse reports that the harness cannot use a decision about a prompt, and why. The person is not asked again. Errors:
+// [ErrEnded], the decision counts as delivered, or the prompt was closed without one; [ErrUnknown], it waits for a
+// decision, or never existed; others of [Session.Append].
 func (s *Session) Refuse(ctx context.Context, prompt, text string) error {
 	return s.Append(ctx, events.PromptDelivered{Prompt: prompt, Refused: text})
 }
@@ -134,25 +185,25 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 	if err != nil {
 		return Answer{}, err
 	}
-	w := s.expect(p.ID)
-	a, err = s.askWith(ctx, w, f)
-	if a, err = s.unexpect(p.ID, w, a, err); err != nil {
+	for {
+		w := s.expect(p.ID)
+		a, err = s.askWith(ctx, w, p, f)
+		if a, err = s.unexpect(p.ID, w, a, err); !errors.Is(err, errTakenBack) {
+			break
+		}
+	}
+	if err != nil {
 		s.giveUp(p.ID)
 	}
 	return a, err
 }
 
+// errTakenBack says that a person took an answer back before it was returned: the prompt waits again, or was closed.
+var errTakenBack = fmt.Errorf("%w: the answer was taken back", ErrUnknown)
+
 // askWith stores the request of a prompt, where that is needed, and waits for its settlement.
-func (s *Session) askWith(ctx context.Context, w *waiter, f events.PromptRequested) (Answer, error) {
-	var settled uint64
-	f, err := s.asItWas(ctx, f)
-	if err != nil {
-		return Answer{}, err
-	}
-	err = s.append(ctx, func(st *session.State) (done bool, err error) {
-		done, settled, err = s.attach(st, f.Prompt)
-		return done, err
-	}, f)
+func (s *Session) askWith(ctx context.Context, w *waiter, p Prompt, f events.PromptRequested) (Answer, error) {
+	settled, err := s.request(ctx, p, f)
 	// another Ask that waited with this one was quicker
 	if err != nil && !(errors.Is(err, ErrClosedID) && w.settled()) {
 		return Answer{}, err
@@ -172,32 +223,40 @@ func (s *Session) askWith(ctx context.Context, w *waiter, f events.PromptRequest
 	case <-ctx.Done():
 		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", f.Prompt, s.ref, context.Cause(ctx))
 	}
-	if w.err == nil {
-		s.have(f.Prompt)
+	if w.err == nil && !s.have(f.Prompt, w.seq) {
+		return Answer{}, errTakenBack
 	}
 	return w.answer, w.err
 }
 
-// asItWas returns the request of an open prompt from the log for a prompt that is named without a body, and others
-// unchanged: a request without questions would take the place of what people see.
-func (s *Session) asItWas(ctx context.Context, f events.PromptRequested) (events.PromptRequested, error) {
-	s.mu.Lock()
+// errBody: a prompt that is named by its id alone has to be requested again, and its question is in the log.
+var errBody = errors.New("harness: the question of the prompt is needed")
+
+// request stores the request of a prompt, unless it is open under this epoch or settled. It returns the commit that
+// settled the prompt, 0 while the prompt is open.
+func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequested) (settled uint64, err error) {
 	var open *session.Prompt
-	if p := s.st.Prompts[f.Prompt]; p != nil && p.Status == session.Awaiting {
-		open = &session.Prompt{Seq: p.Seq, Turn: p.Turn}
+	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+		done, settled, err = s.attach(st, f.Prompt)
+		q := st.Prompts[f.Prompt]
+		if done || err != nil || !p.byID() || q == nil || q.Status != session.Awaiting {
+			return done, err
+		}
+		open = &session.Prompt{Seq: q.Seq, Turn: q.Turn}
+		return false, errBody
+	}, f)
+	if !errors.Is(err, errBody) {
+		return settled, err
 	}
-	s.mu.Unlock()
-	if open == nil || f.PromptKind != events.PromptQuestion || f.Title != "" || len(f.Questions) > 0 {
-		return f, nil
-	}
-	was, err := s.again(ctx, Prompt{ID: f.Prompt}, open)
+	again, err := s.again(ctx, p, open)
 	if err != nil {
-		return f, fmt.Errorf("harness: %s: %w", s.ref, translate(err))
+		return 0, fmt.Errorf("harness: %s: %w", s.ref, translate(err))
 	}
-	if r, ok := was.(events.PromptRequested); ok {
-		return r, nil
-	}
-	return f, nil
+	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+		done, settled, err = s.attach(st, f.Prompt)
+		return done, err
+	}, again)
+	return settled, err
 }
 
 // expect registers an Ask before its request is stored, so that no answer can come too early for it.
@@ -284,7 +343,9 @@ func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (An
 	if a.Status == "" {
 		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
 	}
-	s.have(prompt)
+	if !s.have(prompt, seq) {
+		return Answer{}, fmt.Errorf("%w: prompt %s in %s", errTakenBack, prompt, s.ref)
+	}
 	return a, nil
 }
 
@@ -465,10 +526,15 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 	return nil
 }
 
-// have records that an Ask returns a decision, and appends the receipt unless the end of the call will be the receipt.
-// It does not wait for it: if it is lost with the process, the next process gets the decision again.
-func (s *Session) have(prompt string) {
+// have records that an Ask returns the decision of this commit, and appends the receipt unless the end of the call will
+// be the receipt. It does not wait for it: if it is lost with the process, the next process gets the decision again. It
+// returns false, and does nothing, if a person took the decision back.
+func (s *Session) have(prompt string, settled uint64) bool {
 	s.mu.Lock()
+	if s.tookBack(prompt, settled) {
+		s.mu.Unlock()
+		return false
+	}
 	s.returned[prompt] = turnID(s.st)
 	if len(s.returned) > returnedMax {
 		for id := range s.returned {
@@ -478,10 +544,37 @@ func (s *Session) have(prompt string) {
 		}
 	}
 	due := s.owesReceipt(s.st, prompt)
+	if due {
+		settled = s.st.Prompts[prompt].SettledSeq
+	}
 	s.mu.Unlock()
 	if due {
-		s.giveReceipt(prompt, s.owesReceipt)
+		s.giveReceipt(prompt, settled, s.owesReceipt)
 	}
+	return true
+}
+
+// forgetTakenBack forgets which answers the agent has, for prompts whose answers a commit takes back: no receipt is due
+// for the next answer to such a prompt before an Ask has returned it. The session is locked.
+func (s *Session) forgetTakenBack(c *events.Commit) {
+	if !slices.ContainsFunc(c.Events, withdraws) {
+		return
+	}
+	for id := range s.returned {
+		if s.tookBack(id, c.Seq-1) {
+			delete(s.returned, id)
+		}
+	}
+}
+
+func withdraws(e events.Event) bool { _, ok := e.Fact.(events.MessageWithdrawn); return ok }
+
+// tookBack reports whether the answer that settled a prompt in a commit was taken back: the prompt waits again, or was
+// settled again. The session is locked.
+func (s *Session) tookBack(prompt string, settled uint64) bool {
+	p := s.st.Prompts[prompt]
+	e, ended := s.st.Ended(session.EntityPrompt, prompt)
+	return p != nil && p.ReopenedSeq > settled || ended && e.Seq > settled
 }
 
 // haveAll gives the receipts for what Asks of a turn have returned and no call has ended with, before facts are queued
@@ -493,7 +586,7 @@ func (s *Session) haveAll(facts []events.Event) {
 		case events.TurnCompleted:
 			s.haveOf(f.Turn)
 		case events.TurnStarted:
-			if t := s.OpenTurn(); t != nil && t.id != f.Turn {
+			if t := s.openTurn(); t != nil && t.id != f.Turn {
 				s.haveOf(t.id)
 			}
 		}
@@ -506,36 +599,39 @@ func (s *Session) haveOf(turn string) {
 		p := st.Prompts[prompt]
 		return p != nil && p.Status != session.Awaiting
 	}
-	var due []string
+	due := map[string]uint64{}
 	s.mu.Lock()
 	for prompt, in := range s.returned {
 		if in == turn && s.st != nil && owes(s.st, prompt) {
-			due = append(due, prompt)
+			due[prompt] = s.st.Prompts[prompt].SettledSeq
 		}
 	}
 	s.mu.Unlock()
-	for _, prompt := range due {
-		s.giveReceipt(prompt, owes)
+	for prompt, settled := range due {
+		s.giveReceipt(prompt, settled, owes)
 	}
 }
 
-// giveReceipt queues the receipt for a prompt, to be stored if it is owed then.
-func (s *Session) giveReceipt(prompt string, owes func(st *session.State, prompt string) bool) {
-	s.appendLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool { return owes(st, prompt) })
+// giveReceipt queues the receipt for the decision of a commit about a prompt, to be stored if it is owed then: not for
+// the next decision, if this one was taken back.
+func (s *Session) giveReceipt(prompt string, settled uint64, owes func(st *session.State, prompt string) bool) {
+	s.appendLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool {
+		return owes(st, prompt) && st.Prompts[prompt].SettledSeq == settled
+	})
 }
 
-// appendLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with
+// appendLater queues a fact that no caller waits for, to be stored if it is due then. due is called with
 // the session locked.
 func (s *Session) appendLater(f events.Fact, due func(st *session.State) bool) {
 	o, err := s.newWrite([]events.Fact{f})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !due(st), nil }
-		o.forced = true // Asks bound their number
+		o.forced = true // Asks, steps and stops bound their number
 		err = s.queueUp(true, o)
 	}
 	if err != nil {
-		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", f.Subject()).
-			AnErr("err", err).Msg("not said: " + string(f.Kind()))
+		s.h.log.Debug().Str("session", s.ref.String()).Str("id", f.Subject()).AnErr("err",
+			err).Msg("not said: " + string(f.Kind()))
 	}
 }
 

@@ -227,3 +227,28 @@ func TestTheBufferIsBounded(t *testing.T) {
 	}
 	check(t, h.Close(w.ctx))
 }
+
+// TestChoice: what a person chose in a prompt with one question, and nothing for every other ending and form.
+func TestChoice(t *testing.T) {
+	one := func(text string, selected ...string) []events.Answer {
+		return []events.Answer{{Question: "env", Selected: selected, Text: text}}
+	}
+	for _, x := range []struct {
+		name   string
+		answer harness.Answer
+		want   string
+	}{
+		{"an option", harness.Answer{Status: session.Answered, Answers: one("", "staging")}, "staging"},
+		{"a text", harness.Answer{Status: session.Answered, Answers: one("the old one")}, "the old one"},
+		{"skipped", harness.Answer{Status: session.Answered, Answers: one("")}, ""},
+		{"two options", harness.Answer{Status: session.Answered, Answers: one("", "a", "b")}, ""},
+		{"two questions", harness.Answer{Status: session.Answered, Answers: append(one("a"), one("b")...)}, ""},
+		{"no question", harness.Answer{Status: session.Answered}, ""},
+		{"rejected", harness.Answer{Status: session.Rejected, Text: "no"}, ""},
+		{"expired", harness.Answer{Status: session.Expired, Answers: one("a")}, ""},
+	} {
+		if got := x.answer.Choice(); got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+}

@@ -96,8 +96,8 @@ func (s *Session) received(prompt string, w *waiter) (Answer, error) {
 		return s.readAnswer(s.h.ctx, prompt, seq)
 	}
 	<-w.done
-	if w.err == nil {
-		s.have(prompt)
+	if w.err == nil && !s.have(prompt, w.seq) {
+		return Answer{}, errTakenBack
 	}
 	return w.answer, w.err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -99,6 +100,22 @@ func TestAskWaitsForItsReceipt(t *testing.T) {
 	}
 }
 
+// fills appends to a session until the log has no room, not even for a small fact.
+func (w *world) fills(filler *harness.Session) {
+	w.t.Helper()
+	for _, content := range []string{`"` + strings.Repeat("x", 4<<10) + `"`, ``} {
+		var err error
+		for err == nil {
+			if content == "" { // less than what others append
+				err = filler.Relay(w.ctx, events.PromptUnattended{Prompt: "x"})
+			} else {
+				err = filler.Append(w.ctx, events.MessageAccepted{Message: w.bus.NewID(), Content: []byte(content)})
+			}
+		}
+		wantErr(w.t, err, harness.ErrFull)
+	}
+}
+
 // TestRefusedReceipts: the log is full when an Ask returns an answer, and when another Ask gives up. The broker refuses
 // the receipt of the one and prompt.unattended of the other, for which no caller waits. Both are stored once the log
 // has room again.
@@ -118,17 +135,7 @@ func TestRefusedReceipts(t *testing.T) {
 	w.awaiting("session", "answered")
 	w.awaiting("session", "unattended")
 	answer := w.answerSilently("session", "answered")
-	for _, content := range []string{`"` + strings.Repeat("x", 4<<10) + `"`, ``} {
-		var err error
-		for err == nil {
-			if content == "" { // less than what the Asks append
-				err = filler.Relay(ctx, events.PromptUnattended{Prompt: "x"})
-			} else {
-				err = filler.Append(ctx, events.MessageAccepted{Message: b.NewID(), Content: []byte(content)})
-			}
-		}
-		wantErr(t, err, harness.ErrFull)
-	}
+	w.fills(filler)
 	b.Hints.Nudge(ref("session"), answer)
 	check(t, got(t, answered).err)
 	giveUp()
@@ -142,6 +149,34 @@ func TestRefusedReceipts(t *testing.T) {
 	w.until("session", "the receipt, and that no Ask waits", func(st *session.State) bool {
 		return st.Prompts["answered"] == nil && st.Prompts["unattended"].Unattended
 	})
+}
+
+// TestRefusedReceiptOfAStop: the log is full when the process stores the receipt for the stop of a turn that has ended.
+// The broker refuses the receipt. It is stored once the log has room again, and the next turn of the agent completes.
+func TestRefusedReceiptOfAStop(t *testing.T) {
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	h := w.connect(pool)
+	stopped := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
+	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(stopped.StartTurn(ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	check(t, turn.Complete(ctx, ""))
+	write := harness.Mute(stopped)
+	stop := w.append("session", events.WriterLedger,
+		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	w.fills(filler)
+	write()
+	b.Hints.Nudge(ref("session"), stop)
+	natstest.Until(t, "the receipt to be refused", func() bool { return harness.Kept(stopped) == 1 })
+	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
+		t.Fatal("the limit of the log was not raised")
+	}
+	w.until("session", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
+	turn = must[*harness.Turn](t)(stopped.StartTurn(ctx, harness.StartOptions{ID: "t2", Synthetic: true}))
+	check(t, turn.Complete(ctx, ""))
 }
 
 // TestAskByIDAlone: an Ask names an open prompt by its id alone. If the prompt has to be requested again, because no
@@ -182,4 +217,68 @@ func TestAskByIDAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAskByIDWithFields: an Ask names the prompt of an earlier process by its id, and sets a deadline, its call and
+// what becomes of it when this process dies. The question stays as it was asked, and these fields apply.
+func TestAskByIDWithFields(t *testing.T) {
+	w := newWorld(t)
+	first := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	check(t, first.Append(w.ctx, events.ToolStarted{Call: "c1", Name: "ask"}))
+	ask(w.ctx, first, harness.Prompt{ID: "p1", Title: "Paint", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("s", "p1")
+	s := must[*harness.Session](t)(w.connect().Claim(w.ctx, "s"))
+	due := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	ask(w.ctx, s, harness.Prompt{ID: "p1", Call: "c1", Deadline: due, OnOwnerLoss: events.LossExpire,
+		Delivery: events.DeliverMessage, NonBlocking: true, Native: "extra"})
+	st := w.until("s", "the prompt to be asked again", func(st *session.State) bool {
+		return st.Prompts["p1"].Epoch == st.Epoch
+	})
+	p := st.Prompts["p1"]
+	if p.Call != "c1" || p.Deadline == nil || !p.Deadline.Equal(due) || p.OnOwnerLoss != events.LossExpire ||
+		p.Delivery != events.DeliverMessage || p.Blocking {
+		t.Errorf("the prompt is %+v", p)
+	}
+	b, err := st.Blocker("p1", w.source)
+	check(t, err)
+	if b.Title != "Paint" || len(b.Questions) != 1 {
+		t.Errorf("people see %+v", b)
+	}
+	c, err := w.source(p.Seq)
+	check(t, err)
+	if f, ok := c.Events[len(c.Events)-1].Fact.(events.PromptRequested); !ok || string(f.Native) != `"extra"` {
+		t.Errorf("the request is %+v", c.Events)
+	}
+}
+
+// TestAskByIDOfAnOpenPrompt: an Ask that names the open prompt of its own process by id waits with the Ask before it.
+// It needs nothing of the log, so an outage does not end it.
+func TestAskByIDOfAnOpenPrompt(t *testing.T) {
+	w := newWorld(t)
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	first := ask(w.ctx, s, harness.Prompt{ID: "p1", Title: "Paint", Questions: question()})
+	w.awaiting("s", "p1")
+	check(t, s.Append(w.ctx, events.ToolStarted{Call: "c1", Name: "bash"}))
+	// the question cannot be read
+	check(t, w.bus.Log.PurgeSession(w.ctx, events.Ref{Harness: me, Session: "s"}, s.State().Seq))
+	second := ask(w.ctx, s, harness.Prompt{ID: "p1"})
+	natstest.Until(t, "two Asks", func() bool { return harness.Asks(s, "p1") == 2 })
+	check(t, s.Append(w.ctx, events.PromptAnswered{Prompt: "p1", By: "policy"}))
+	for _, out := range []chan asked{first, second} {
+		if a := got(t, out); a.err != nil || a.answer.By != "policy" {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// TestAskByIDAfterTheEnd: an Ask by id alone in an abandoned process says that the process is closed.
+func TestAskByIDAfterTheEnd(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	ask(w.ctx, s, harness.Prompt{ID: "p1", Title: "Paint", Questions: question()})
+	w.awaiting("s", "p1")
+	h.Abandon()
+	_, err := s.Ask(w.ctx, harness.Prompt{ID: "p1"})
+	wantErr(t, err, harness.ErrClosed)
 }

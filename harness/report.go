@@ -24,10 +24,10 @@ const (
 
 // Usage is what a model counted for its last call.
 type Usage struct {
-	Model               string
+	Model               string // empty: unchanged
 	Tokens              events.Tokens
-	InputIncludesCached bool
-	ContextLimit        int64 // tokens; 0: unchanged
+	InputIncludesCached bool  // Tokens.Input counts the cached tokens, too
+	ContextLimit        int64 // of the model, in tokens; 0: unchanged. A limit in the session's policy goes before it
 }
 
 // usage is what a session's process has reported and what it holds back. It is guarded by the session.
@@ -35,14 +35,16 @@ type usage struct {
 	stored  events.UsageReported // the last stored report, or the one about to be stored
 	at      time.Time            // when
 	held    *events.UsageReported
-	waiting bool // a goroutine stores the held report when it is due
+	waiting bool   // a goroutine stores the held report when it is due
+	sent    *write // the newest report that was queued
 }
 
 // Usage reports what the model counted; the newest report stands. Say it as often as you like: it does not wait, what
 // changes by less than one percent of the limit is stored at most once a second, and nothing is lost before the turn
-// ends, or comes behind what is said after it. So say it just before what comes of the model's answer, a call's start
-// or the turn's end: then both are one commit, and compaction does not come in between. Errors are those of a report
-// that cannot be: [events.ErrMalformed], or that the session is not this process's.
+// ends, or comes behind what is said after it. A report that the broker refuses, because the log is full for instance,
+// is sent again after a second unless there is a newer one. So say it just before what comes of the model's answer, a
+// call's start or the turn's end: then both are one commit, and compaction does not come in between. Errors are those
+// of a report that cannot be: [events.ErrMalformed], or that the session is not this process's.
 func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	f := events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached,
 		ContextLimit: u.ContextLimit}
@@ -56,6 +58,7 @@ func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	if err != nil {
 		return err
 	}
+	o.report = &f
 	return t.s.queueUp(true, o)
 }
 
@@ -97,16 +100,18 @@ func (s *Session) storedAtOnce(f events.UsageReported) bool {
 	return max(change, -change) >= max(whole/usagePartsMin, tokensPerWorth)
 }
 
-// releaseUsage stores what was held back long enough.
+// releaseUsage stores what was held back long enough. The report is queued before the session is unlocked, so that no
+// newer one is queued before it.
 func (s *Session) releaseUsage() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.usage.waiting = false
 	o := s.heldUsage()
-	s.mu.Unlock()
 	if o == nil {
 		return
 	}
-	if err := s.queueUp(true, o); err != nil {
+	s.h.buffer.force(len(o.facts), o.bytes)
+	if err := s.queueUpLocked(true, o); err != nil {
 		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
 	}
 }
@@ -125,7 +130,21 @@ func (s *Session) heldUsage() *write {
 		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
 		return nil
 	}
+	o.report, o.forced = &f, true // one for each session
 	return o
+}
+
+// holdAgain keeps a report that the broker has refused, unless there is a newer one. The session is locked.
+func (s *Session) holdAgain(o *write) {
+	u := &s.usage
+	if u.sent != o || u.held != nil {
+		return
+	}
+	u.held = o.report
+	if !u.waiting {
+		u.waiting = true
+		time.AfterFunc(usageEvery, s.releaseUsage)
+	}
 }
 
 // ends says whether a write ends a turn, or this process's part in it, so that what is held back has to go before it.
@@ -275,7 +294,7 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	used, err := k.w.Compact(run, s, c)
 	cause := context.Cause(run)
-	late, done := k.lastWord(ctx)
+	late, done := k.h.lastWord(ctx)
 	defer done()
 	var ends events.Fact = events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used}
 	if err != nil {
@@ -292,15 +311,4 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 		return nil // it was taken away
 	}
 	return err
-}
-
-// lastWord is a context for what is said at the end: it lives as long as this process works, and for a while after
-// that.
-func (k *workLoop) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
-	late, cancel := context.WithCancelCause(k.h.ctx)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(lastWordMaxS*time.Second, func() { cancel(context.Cause(ctx)) })
-		context.AfterFunc(late, func() { timer.Stop() })
-	})
-	return late, func() { stop(); cancel(nil) }
 }

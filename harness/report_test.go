@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -121,6 +122,70 @@ func TestHeldUsageGoesFirst(t *testing.T) {
 		if st := w.state("s-" + name); st.Usage.Used != 501 || st.Ignored.Count != 0 {
 			t.Errorf("%s: %+v, %+v", name, st.Usage, st.Ignored.Last)
 		}
+	}
+}
+
+// TestRefusedUsage: the log is full and refuses a report. The report is stored when the log has room again. A newer
+// report takes its place.
+func TestRefusedUsage(t *testing.T) {
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	h := w.connect(pool)
+	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
+	turns := map[string]*harness.Turn{}
+	for _, id := range []string{"one", "newer"} {
+		s := must[*harness.Session](t)(h.Open(ctx, id, harness.OpenOptions{}))
+		turns[id] = must[*harness.Turn](t)(s.StartTurn(ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	}
+	w.fills(filler)
+	for id, turn := range turns {
+		check(t, turn.Usage(ctx, input(50_000)))
+		natstest.Until(t, "the report to be refused and held back", func() bool {
+			return harness.Reported(turn.Session()) == 50_000
+		})
+		if id == "newer" {
+			check(t, turn.Usage(ctx, input(70_000)))
+			natstest.Until(t, "the newer report to be refused and held back", func() bool {
+				return harness.Reported(turn.Session()) == 70_000
+			})
+		}
+	}
+	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
+		t.Fatal("the limit of the log was not raised")
+	}
+	w.until("one", "the report", func(st *session.State) bool { return st.Usage != nil && st.Usage.Used == 50_000 })
+	w.until("newer", "the newer report", func(st *session.State) bool {
+		return st.Usage != nil && st.Usage.Used == 70_000
+	})
+	if used, _, _ := w.reports("newer"); len(used) != 1 {
+		t.Errorf("reports %v are stored, want the newer one", used)
+	}
+}
+
+// TestHeldUsageWithAFullBuffer: the end of a turn takes the last room of the buffer. The report that is held back goes
+// before it all the same.
+func TestHeldUsageWithAFullBuffer(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.BufferFactsMax = 1 })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	check(t, turn.Usage(w.ctx, input(500)))
+	w.until("s", "the first report", func(st *session.State) bool { return st.Usage != nil && st.Usage.Used == 500 })
+	for n := int64(501); ; n++ {
+		natstest.Until(t, "room for the end", func() bool { return harness.Waiting(s) == 0 })
+		check(t, turn.Usage(w.ctx, input(n)))
+		err := turn.Complete(w.ctx, "stop")
+		if errors.Is(err, harness.ErrBufferFull) {
+			continue // a second was over, and the report is being stored by itself
+		}
+		check(t, err)
+		if st := w.state("s"); st.Usage.Used != n {
+			t.Errorf("%+v, want the report of %d tokens", st.Usage, n)
+		}
+		return
 	}
 }
 

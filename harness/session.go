@@ -31,6 +31,9 @@ type Session struct {
 	ref     events.Ref
 	writing chan struct{} // holds a token while a goroutine appends: one at a time
 
+	indexing chan struct{} // holds a token while a goroutine uses index
+	index    *logIndex     // what the log has of calls, prompts and turns; nil until a turn looks for something in it
+
 	mu        sync.Mutex
 	st        *session.State // folded so far; nil until it was read
 	ownership ownership
@@ -50,6 +53,9 @@ type Session struct {
 	kept    []*write // refused by the broker, without a caller who waits: they are queued again
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
+	forWork string             // the open turn that was adopted, or taken by a Work that has ended: Work is to run it
+	took    *session.WorkTurn  // the request of forWork, if a Work has taken it and its handle was not made
+	atWork  string             // the turn that a handler of Work runs, or is about to run
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
 	// verifying: a goroutine checks whether the settlements that were read may be returned
@@ -58,6 +64,7 @@ type Session struct {
 	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
 	adopted   map[string]bool   // calls that this process adopted, and has not ended
+	unrun     map[string]*write // calls of steps whose functions did not run, and the writes that begin them
 	receipt   stopKey           // the stop that was confirmed last
 	usage     usage
 
@@ -78,9 +85,10 @@ type stopKey struct {
 }
 
 func newSession(h *Harness, ref events.Ref) *Session {
-	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased,
+	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), indexing: make(chan struct{}, 1),
+		why:     ErrReleased,
 		waiters: map[string]*waiter{}, returned: map[string]string{}, gaveUp: map[string]bool{},
-		adopted: map[string]bool{}}
+		adopted: map[string]bool{}, unrun: map[string]*write{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }
@@ -98,7 +106,8 @@ func (s *Session) Context() context.Context {
 }
 
 // State is a copy of the session as it is known here: all that this process has stored, and what it has heard of
-// others.
+// others. It reads nothing, so it may lag behind the log, and it stays as it is once the session is not this process's
+// any more.
 func (s *Session) State() *session.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,12 +115,14 @@ func (s *Session) State() *session.State {
 }
 
 // Release releases the session in order: callback prompts are withdrawn (reason shutdown), waiting facts are stored
-// before. Its open items are left to recovery.
+// before. Its open items are left to recovery. Errors are those of [Session.Append]: [ErrPending], it will be released
+// unless it is lost before.
 func (s *Session) Release(ctx context.Context, reason string) error {
 	return s.leave(ctx, events.SessionReleased{Reason: reason}, true)
 }
 
-// Close ends the session and everything open in it, for good. Reason: finished, archived or deleted.
+// Close ends the session and everything open in it, for good. Reason: finished, archived or deleted. Errors are those
+// of [Session.Append]: [ErrPending], it will be closed unless it is lost before.
 func (s *Session) Close(ctx context.Context, reason string) error {
 	return s.leave(ctx, events.SessionClosed{Reason: reason}, false)
 }
@@ -165,8 +176,9 @@ func (s *Session) Progress() {
 }
 
 // Regain waits, after a lost lease, until this process owns the session again, nil, or does not any more, and then says
-// why. While it owns the session it returns at once. Under [LeaseRestart] go on with a new [Session.Context] and
-// [Turn.Context].
+// why: [ErrFenced], [ErrReleased], [ErrSessionClosed], [ErrLeaseLost] or [ErrClosed]. If ctx ends before that is known,
+// the error is its cause. While it owns the session it returns at once. Under [LeaseRestart] continue with a new
+// [Session.Context] and [Turn.Context].
 func (s *Session) Regain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -341,6 +353,7 @@ func (s *Session) foldOne(c *events.Commit) {
 	if s.unacked != nil && len(c.Events) > 0 && c.Events[0].ID == s.unacked.first {
 		s.settleUnacked(nil)
 	}
+	s.forgetTakenBack(c)
 	for i := range res.Feed {
 		s.settle(&res.Feed[i], c.Seq)
 	}
@@ -384,7 +397,7 @@ func (s *Session) follow() {
 		s.compact = nil
 		c.cancel(s.endOf(session.EntityCompaction, c.id))
 	}
-	if s.st.HasWork() {
+	if s.st.HasWork() || s.forWork != "" {
 		s.h.notifyWork(s.ref.Session)
 	}
 	p := s.st.Pending.Stop
@@ -440,6 +453,11 @@ func (s *Session) drop(why error) {
 func (s *Session) suspend(l *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.suspendLocked(l)
+}
+
+// suspendLocked is suspend for callers with the lock.
+func (s *Session) suspendLocked(l *term) {
 	if s.ownership != owner || s.term != l {
 		return
 	}

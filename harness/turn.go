@@ -11,7 +11,9 @@ import (
 
 // StartOptions says what a turn is. All fields may be empty.
 type StartOptions struct {
-	ID    string       // default: a new one. An id that is open already is attached to, nothing is appended
+	// ID: default a new one. A turn of this process that is open already is attached to, and nothing is appended.
+	// [ErrRunning] if a handler of [Harness.Work] runs it.
+	ID    string
 	Cause events.Cause // default: message
 
 	// Message is the user input that the turn takes; with Content or Ref it is new and stored in the same commit, else
@@ -36,25 +38,120 @@ type Turn struct {
 
 	ctx    context.Context // guarded by the session, for it is replaced when a lost session is claimed again
 	cancel context.CancelCauseFunc
+
+	names map[string]bool // steps and questions that run; guarded by the session
+	key   string          // what the turn is about; guarded by the session
+	since uint64          // a place in the log before all that was done for it; guarded by the session
+	began uint64          // a place in the log before its start, 0: not known; guarded by the session
 }
 
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit if it has a message of its own. An open turn
-// of the session ends by it: as continued if named by OfTurn, else as stopped. If a person has stopped that turn, and
-// this process had not read it, the context of the new turn ends with [ErrStopped] at once. Decisions of people for an
-// earlier turn that no completed turn has had stay undelivered unless Prompts names them, or a person's message goes
-// before them: when this turn has completed, another one is requested for them.
+// of the session ends by it: as continued if named by OfTurn, else as stopped.
+//
+// A person's stop reaches the turn unless this process knew its receipt before the call. It does not reach a turn that
+// takes a person's message, or a request, from after the stop, or that begins in place of a turn that a person has
+// requested since. If the receipt is still awaited, the turn begins, and its context ends with [ErrStopped] at once:
+// call [Turn.Stop]. If none is awaited any more, because it was stored during the call or the session was claimed again
+// after a lost lease, the error is [ErrStopped] and nothing is stored. A second call then begins the turn.
+//
+// Decisions of people for an earlier turn that no completed turn has had stay undelivered unless Prompts names them, or
+// a person's message goes before them: when this turn has completed, another one is requested for them. Other errors:
+// those of [Session.Append]; [ErrRunning]; [events.ErrMalformed]; those of storing large content, [ErrUnreachable] for
+// instance.
 func (s *Session) StartTurn(ctx context.Context, start StartOptions) (*Turn, error) {
+	before, stopped := uint64(0), s.confirmedStop()
 	facts, id, err := s.starting(ctx, start)
 	if err != nil {
 		return nil, err
 	}
-	err = s.append(ctx, func(st *session.State) (bool, error) {
-		return st.Turn != nil && st.Turn.ID == id && st.Turn.Epoch == st.Epoch, nil
-	}, facts...)
+	o, err := s.newWrite(facts)
 	if err != nil {
 		return nil, err
 	}
-	return s.handle(id), nil
+	o.check = func(st *session.State) (done bool, err error) {
+		if done, err = s.attachTurn(st, id); done || err != nil {
+			return done, err
+		}
+		before = st.Seq
+		return false, s.stoppedSince(st, stopped, o, id)
+	}
+	if err := s.do(ctx, o); err != nil {
+		return nil, err
+	}
+	t := s.handle(id)
+	t.started(facts, before)
+	return t, nil
+}
+
+// confirmedStop is a place in the log from after each stop of a person whose receipt this process knows, and from
+// before each other one.
+func (s *Session) confirmedStop() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.st.Pending.Stop; p != nil && p.Seq == s.st.StoppedSeq {
+		return p.Seq - 1
+	}
+	return s.st.StoppedSeq
+}
+
+// stoppedSince refuses the start of a turn if a person's stop from after the place known would have moved to it, and
+// cannot, because its receipt is not awaited any more. The fold decides to which turn a stop moves, so the start is
+// tried on a state in which the receipt is awaited. The session is locked.
+func (s *Session) stoppedSince(st *session.State, known uint64, start *write, id string) error {
+	p := st.Pending.Stop
+	if st.StoppedSeq <= known || p != nil && p.Seq == st.StoppedSeq {
+		return nil
+	}
+	awaited := st.Clone()
+	awaited.Pending.Stop = &session.PendingStop{Turn: turnID(st), Actor: events.ActorPerson, Seq: st.StoppedSeq}
+	if st.Turn == nil && st.LastTurn != nil {
+		awaited.Pending.Stop.Turn = st.LastTurn.ID
+	}
+	trial := awaited.Try(s.commit(st.Seq+1, st.Seq, nil))
+	evs, _ := s.wrap(start)
+	if try(trial, evs, false) != nil {
+		return nil // the start is not lawful: the caller gets the reason
+	}
+	if moved := trial.State().Pending.Stop; moved == nil || moved.Turn != id {
+		return nil
+	}
+	return fmt.Errorf("harness: turn %s in %s: %w", id, s.ref, &StopError{Actor: events.ActorPerson})
+}
+
+// attachTurn reports whether a turn need not be started: it is this process's already. From then on Work leaves it
+// alone. A turn that a handler of Work runs is refused. The session is locked.
+func (s *Session) attachTurn(st *session.State, id string) (done bool, err error) {
+	switch {
+	case st.Turn == nil || st.Turn.ID != id || st.Turn.Epoch != st.Epoch:
+		return false, nil
+	case s.atWork == id:
+		return false, fmt.Errorf("%w: turn %s in %s, by a handler of Work", ErrRunning, id, s.ref)
+	}
+	s.forWork = ""
+	return true, nil
+}
+
+// started gives a turn that the program began its request, and a place in the log before its start.
+func (t *Turn) started(facts []events.Fact, before uint64) {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.request.Turn != "" {
+		return // it was open before
+	}
+	t.began = before
+	for _, f := range facts {
+		switch f := f.(type) {
+		case events.MessageAccepted:
+			t.request.Content, t.request.Ref = f.Content, f.Ref
+		case events.TurnStarted:
+			t.request.Turn, t.request.Cause, t.request.OfTurn, t.request.Message = f.Turn, f.Cause, f.OfTurn, f.Message
+			t.request.Synthetic, t.request.Options, t.request.Attempt = f.Synthetic, f.Options, max(f.Attempt, 1)
+			t.request.Prompt = f.Prompt
+			for _, id := range f.Prompts {
+				t.request.Prompts = append(t.request.Prompts, session.TurnPrompt{Prompt: id, Omitted: true})
+			}
+		}
+	}
 }
 
 // starting is what to say for a start.
@@ -94,8 +191,30 @@ func firstOf(ids []string) string {
 	return ids[0]
 }
 
-// OpenTurn is the handle of the open turn if it is this process's: started by it, or adopted. Else nil.
+// OpenTurn returns the handle of the open turn if it is this process's: started by it, or adopted. The caller runs an
+// adopted turn from then on, and [Harness.Work] leaves it alone. It returns nil while a handler of Work runs the turn:
+// the handler has the handle, and nothing else may run the turn beside it.
 func (s *Session) OpenTurn() *Turn {
+	s.mu.Lock()
+	if s.st != nil && s.st.Turn != nil && s.st.Turn.ID == s.atWork {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.st != nil && s.st.Turn != nil && s.st.Turn.ID == s.forWork {
+		s.forWork = ""
+	}
+	s.mu.Unlock()
+	return s.openTurn()
+}
+
+// workOn records that a handler of Work is about to run a turn; "": none.
+func (s *Session) workOn(turn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.atWork = turn
+}
+
+func (s *Session) openTurn() *Turn {
 	s.mu.Lock()
 	id := ""
 	if s.st != nil && s.st.Turn != nil && s.st.Turn.Epoch == s.epoch && s.ownership != apart {
@@ -121,6 +240,9 @@ func (s *Session) handle(id string) *Turn {
 		t.cancel(s.stopOf(id, s.endOf(session.EntityTurn, id)))
 		return t
 	}
+	if s.took != nil && s.took.Turn == id {
+		t.request, s.took = *s.took, nil
+	}
 	s.turn = t
 	s.follow()
 	return t
@@ -132,8 +254,9 @@ func (t *Turn) ID() string { return t.id }
 // Session is the turn's session.
 func (t *Turn) Session() *Session { return t.s }
 
-// Request is what was asked for, if the turn was taken by [Harness.Work] or adopted by [Harness.Claim]: its message's
-// content, its cause, its options, and the decisions that it brings. Of an adopted turn, decisions about questions that
+// Request is what was asked for: the message and its content, the cause, the options, and the decisions that the turn
+// brings; [session.WorkTurn] says which field is set for which cause. Of a turn that [Session.StartTurn] began, the
+// decisions are named only: [Session.Answer] reads them. Of an adopted turn, decisions about questions that
 // the turn itself asked are returned by [Turn.Ask], under the same id.
 func (t *Turn) Request() session.WorkTurn {
 	t.s.mu.Lock()
@@ -151,29 +274,33 @@ func (t *Turn) Context() context.Context {
 }
 
 // Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it. A
-// decision of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it.
+// decision of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it. Errors:
+// [ErrEnded], the turn has ended before, and [*EndedError] says how; [ErrUnknown]; others of [Session.Append].
 func (t *Turn) Complete(ctx context.Context, finish string) error {
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
 }
 
-// Fail ends the turn in an error. Its kind decides whether it is tried again.
+// Fail ends the turn in an error. Its kind decides whether it is tried again. HadOutput: something of the turn was
+// shown already. Errors are those of [Turn.Complete].
 func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error {
 	return t.s.Append(ctx, events.TurnFailed{Turn: t.id, Error: e, HadOutput: hadOutput})
 }
 
 // FailWith ends the turn in this error, classified: [*FailureError] and [*ProviderError] say what it is, of any other
-// the words do. Its kind decides whether it is tried again.
+// the words do. Its kind decides whether it is tried again. Errors are those of [Turn.Complete];
+// [events.ErrMalformed] for a nil err.
 func (t *Turn) FailWith(ctx context.Context, err error) error {
 	if err == nil {
 		return fmt.Errorf("harness: turn %s in %s: %w: failed with a nil error; use Complete", t.id, t.s.ref,
 			events.ErrMalformed)
 	}
-	f, hadOutput := failureOf(err)
+	f, hadOutput := failureOfHandler(err)
 	return t.Fail(ctx, f, hadOutput)
 }
 
 // Stop ends the turn on request, or confirms the request if the turn had ended before. Actor: person, compaction or
-// stall, as the [*StopError] has it.
+// stall, as the [*StopError] has it. Errors are those of [Turn.Complete]; [ErrEnded] means that the turn had ended and
+// that no stop waits to be confirmed.
 func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
 	return t.s.Append(ctx, events.TurnStopped{Turn: t.id, Actor: actor, Reason: reason})
 }
@@ -184,10 +311,10 @@ func (t *Turn) Progress() { t.s.Progress() }
 // ToolOptions says what a call is.
 type ToolOptions struct {
 	ID         string // default: a new one. An id that is open already is attached to
-	Name       string
-	Title      string
-	Input      any  // encoded as JSON
-	Background bool // outlives its turn
+	Name       string // of the tool, as views show it; may be empty
+	Title      string // what this call does, for people; may be empty
+	Input      any    // encoded as JSON
+	Background bool   // outlives its turn
 }
 
 // Call is an open call, or one that was.
@@ -217,17 +344,22 @@ func (s *Session) Call(id string) *Call { return &Call{s: s, id: id} }
 // ID is the call's id.
 func (c *Call) ID() string { return c.id }
 
-// Complete ends the call with its output, encoded as JSON. The answer of a prompt that belongs to it is thereby
-// delivered. [ErrUnread] if a person decided after the Ask for it had given up.
+// Complete ends the call with its output, encoded as JSON. Large output travels through the object store. The answer of
+// a prompt that belongs to it is thereby delivered. Errors: [ErrUnread], a person has decided about that prompt, and no
+// Ask has returned it; [ErrEnded], the call has ended before, and [*EndedError] says how; [ErrUnknown]; those of
+// storing large output; others of [Session.Append].
 func (c *Call) Complete(ctx context.Context, output any) error {
 	raw, err := encode(output)
 	if err != nil {
 		return fmt.Errorf("harness: call %s: output: %w", c.id, err)
 	}
+	if raw, err = c.s.outputOf(ctx, raw); err != nil {
+		return fmt.Errorf("harness: call %s: output: %w", c.id, translate(err))
+	}
 	return c.s.Append(ctx, events.ToolCompleted{Call: c.id, Output: raw})
 }
 
-// Fail ends the call in an error. [ErrUnread] as with [Call.Complete].
+// Fail ends the call in an error. Errors are those of [Call.Complete].
 func (c *Call) Fail(ctx context.Context, e events.Failure) error {
 	return c.s.Append(ctx, events.ToolFailed{Call: c.id, Error: e})
 }
@@ -250,15 +382,12 @@ func encode(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// confirm gives the receipt for the stop of a turn that has ended.
+// confirm gives the receipt for the stop of a turn that has ended. A receipt that the broker refuses is sent again: a
+// stop without its receipt stays pending, and ends the next turn of the agent.
 func (s *Session) confirm(p session.PendingStop) {
-	err := s.append(s.h.ctx, func(st *session.State) (bool, error) {
-		return st.Pending.Stop == nil || st.Pending.Stop.Turn != p.Turn, nil
-	}, events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason})
-	if err != nil {
-		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err",
-			err).Msg("stop not confirmed")
-	}
+	s.appendLater(events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason}, func(st *session.State) bool {
+		return st.Pending.Stop != nil && st.Pending.Stop.Turn == p.Turn
+	})
 }
 
 // stopOf returns the actor of a stop, and the end of the turn if it has ended: a stalled turn, for example, is failed

@@ -26,8 +26,14 @@ type Worker struct {
 	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is, also which answers it
 	// brings (Prompts): they count as delivered when the turn completes. ctx is [Turn.Context]. The turn may be ended
 	// in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it ([*StopError] tells whether a
-	// person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does. nil:
-	// turns stay pending.
+	// person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does.
+	//
+	// How often a failed turn is tried again depends on the kind of the failure. A plain error is handler_error, a
+	// mistake in the agent: it is logged, and tried once more. [*ProviderError] and [*FailureError] name other kinds,
+	// which are tried up to twenty times. Final kinds: authentication, quota, model_not_found, context_exceeded (a
+	// compaction follows), aborted, runtime_not_ready, model_refusal, outcome_unknown ([ErrOutcomeUnknown]).
+	//
+	// nil: turns stay pending.
 	Turn func(ctx context.Context, t *Turn) error
 	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it
 	// is tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails
@@ -91,20 +97,27 @@ func (h *Harness) notifyWork(id string) {
 	}
 }
 
-// Work takes the requests for this harness, in its own sessions and in those without an owner, and runs the handlers,
-// until ctx ends; then it waits for the handlers (whose contexts end with ctx), and at most 10 s for their last facts
-// to be stored, and returns nil. Taking is a compare-and-set: of several processes one wins. Answers reach their
-// [Turn.Ask], and stops their [Turn.Context], also without Work.
+// Work runs the turns that [Harness.Open] has adopted, and [Harness.Claim] for it ([Adopt.ForWork]). It takes the
+// requests for this harness, in its own sessions and in those without an owner, and runs the handlers, until ctx ends;
+// then it waits for the handlers (whose contexts end with ctx), and at most 10 s for their last facts to be stored, and
+// returns nil. Taking is a compare-and-set: of several processes one wins. Answers reach their [Turn.Ask], and stops
+// their [Turn.Context], also without Work.
 //
 // In a pool a session that Work took is released when its turn has ended, for the next free member.
+//
+// Call [Harness.Ready] first, after the sessions that this process continues are open; else Work returns [ErrNotReady].
 func (h *Harness) Work(ctx context.Context, w Worker) error {
 	if w.TurnsMax <= 0 {
 		w.TurnsMax = turnsMaxDefault
 	}
 	h.mu.Lock()
-	if h.working {
+	switch {
+	case h.working:
 		h.mu.Unlock()
 		return fmt.Errorf("harness: work of %s: Work runs already", h.cfg.ID)
+	case h.state == leaseStarting && h.ctx.Err() == nil:
+		h.mu.Unlock()
+		return fmt.Errorf("harness: work of %s: %w", h.cfg.ID, ErrNotReady)
 	}
 	h.working = true
 	for id := range h.sessions {
@@ -232,6 +245,10 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 	case s != nil && s.unheld():
 		return false, nil // it is given up, or a call is about to have it, which checks it again
 	case s != nil && !s.isApart():
+		defer s.workOn("")
+		if t := k.adopted(s); t != nil {
+			return true, k.run(ctx, t)
+		}
 		item, err := k.findWork(ctx, s)
 		if err != nil || item == nil {
 			return false, err
@@ -239,7 +256,10 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 		if k.mustChoose(item) {
 			item.setOptions(k.choose(s, item))
 		}
-		err = s.append(ctx, item.wanted, item.taking()...)
+		err = s.append(ctx, func(st *session.State) (bool, error) { return s.wanted(item, st), nil }, item.taking()...)
+		if errors.Is(err, ErrPending) {
+			s.leaveTaken(item)
+		}
 		if err != nil || item.gone {
 			return false, err
 		}
@@ -258,6 +278,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		return false, err
 	}
 	defer k.h.leaveGo(s)
+	defer s.workOn("")
 	var item *workItem
 	var how taken
 	for asked := (choice{}); ; asked = k.choose(s, item) {
@@ -279,6 +300,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 			if !item.setOptions(asked) && k.mustChoose(item) {
 				return nil, errUnasked
 			}
+			s.workOn(item.turnID())
 			return append(facts, item.taking()...), nil
 		})
 		if !errors.Is(err, errUnasked) {
@@ -298,8 +320,8 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		return true, nil // check it as any session of this process
 	}
 	err = k.do(ctx, s, item)
-	if k.h.cfg.Pool && s.OpenTurn() == nil {
-		late, cancel := k.lastWord(ctx)
+	if k.h.cfg.Pool && s.openTurn() == nil {
+		late, cancel := k.h.lastWord(ctx)
 		defer cancel()
 		if err := s.Release(late, "worked"); err != nil && !s.isApart() {
 			return false, err
@@ -321,6 +343,7 @@ type workItem struct {
 	turn       *session.WorkTurn
 	refused    error // the turn cannot be run: it is taken and fails with this
 	gone       bool  // when it was to be taken it was no longer wanted
+	left       bool  // its Work has ended, and whether it is taken is not known; guarded by the session
 }
 
 // choice is what [Worker.Options] gave for a turn.
@@ -415,15 +438,48 @@ func (j *workItem) taking() []events.Fact {
 	return facts
 }
 
+// turnID returns the id of the turn to take, "" for a compaction.
+func (j *workItem) turnID() string {
+	if j.turn == nil {
+		return ""
+	}
+	return j.turn.Turn
+}
+
+// wanted is [workItem.wanted], and records that a handler is about to run what is taken. The session is locked.
+func (s *Session) wanted(j *workItem, st *session.State) (done bool) {
+	if done = j.wanted(st); !done && !j.left {
+		s.atWork = j.turnID()
+	}
+	return done
+}
+
+// leaveTaken leaves a turn to the next Work, or to the program: the start of the turn was handed to the broker, and the
+// Work that takes it has ended.
+func (s *Session) leaveTaken(j *workItem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.left = true
+	if j.turn == nil {
+		return
+	}
+	s.forWork = j.turn.Turn
+	if t := s.turn; t != nil && t.id == s.forWork { // its start was stored meanwhile
+		t.request = *j.turn
+		return
+	}
+	s.took = j.turn
+}
+
 // wanted says whether it is still to be taken, for [write].check: done when it is not.
-func (j *workItem) wanted(st *session.State) (done bool, err error) {
+func (j *workItem) wanted(st *session.State) (done bool) {
 	switch {
 	case j.compaction != nil:
 		j.gone = st.Pending.Compaction == nil || st.Pending.Compaction.ID != j.compaction.Compaction
 	default:
 		j.gone = st.Pending.Turn == nil || st.Pending.Turn.ID != j.turn.Turn || !takeable(st, false, true)
 	}
-	return j.gone, nil
+	return j.gone
 }
 
 // do has what was taken done, and says how it ended.
@@ -438,12 +494,40 @@ func (k *workLoop) do(ctx context.Context, s *Session, j *workItem) error {
 	s.mu.Lock()
 	t.request = *j.turn
 	s.mu.Unlock()
+	return k.run(ctx, t)
+}
+
+// adopted returns the turn that was adopted in a session and that nothing has run yet, else nil.
+func (k *workLoop) adopted(s *Session) *Turn {
+	if k.w.Turn == nil {
+		return nil
+	}
+	s.mu.Lock()
+	id := s.forWork
+	if p := s.st.Pending.Turn; id != "" && p != nil && p.ID == id {
+		s.mu.Unlock()
+		return nil // its start is not stored yet
+	}
+	s.forWork, s.atWork = "", id
+	s.mu.Unlock()
+	if t := s.openTurn(); id != "" && t != nil && t.id == id {
+		return t
+	}
+	return nil
+}
+
+// run runs the handler of a turn, and stores how it ended.
+func (k *workLoop) run(ctx context.Context, t *Turn) error {
 	run, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	err := k.w.Turn(run, t)
 	cause := context.Cause(run)
-	late, done := k.lastWord(ctx)
+	if err != nil && cause == nil {
+		k.h.log.Error().Str("session", t.s.ref.String()).Str("entity", session.EntityTurn).Str("id", t.id).AnErr("err",
+			err).Msg("the handler of the turn failed")
+	}
+	late, done := k.h.lastWord(ctx)
 	defer done()
 	if err = k.endTurn(late, t, cause, err, ctx.Err() != nil); errors.Is(err, ErrEnded) {
 		return nil

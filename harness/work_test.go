@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -18,6 +19,9 @@ import (
 
 // work runs Work until the test ends, or stop is called.
 func (w *world) work(h *harness.Harness, k harness.Worker) (stop func() error) {
+	if !harness.IsReady(h) {
+		check(w.t, h.Ready(w.ctx))
+	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() { done <- h.Work(ctx, k) }()
@@ -102,7 +106,7 @@ func TestHowTurnsEnd(t *testing.T) {
 		loss    harness.LeaseLoss
 	}{
 		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") },
-			session.OutcomeFailed, "unknown", 0},
+			session.OutcomeFailed, failure.HandlerError, 0},
 		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
 			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
 		}, session.OutcomeFailed, "rate_limit", 0},
@@ -441,6 +445,296 @@ func TestCompactionTakenAway(t *testing.T) {
 			if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 30 ||
 				st.Ignored.Count != 0 {
 				t.Errorf("%+v; ignored %+v", l, st.Ignored.Last)
+			}
+		})
+	}
+}
+
+// TestWorkRunsWhatOpenAdopted: the next process opens the session, and Work runs the turn that was cut off, with its
+// message, and without a retry; also after Claim, if the caller says so. A turn whose handle the program has asked for
+// is the program's.
+func TestWorkRunsWhatOpenAdopted(t *testing.T) {
+	for name, own := range map[string]func(*harness.Harness, context.Context) (*harness.Session, error){
+		"Open": func(h *harness.Harness, ctx context.Context) (*harness.Session, error) {
+			return h.Open(ctx, "s", harness.OpenOptions{})
+		},
+		"Claim": func(h *harness.Harness, ctx context.Context) (*harness.Session, error) {
+			return h.Claim(ctx, "s", harness.Adopt{Turn: true, ForWork: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.begins(w.connect())
+			h := w.connect()
+			must[*harness.Session](t)(own(h, w.ctx))
+			w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+				content, err := turn.Content(ctx)
+				r := turn.Request()
+				if err == nil && (turn.ID() != "t1" || r.Message != "m1" || string(content) != `"deploy"`) {
+					return fmt.Errorf("got %s: %+v with %s", turn.ID(), r, content)
+				}
+				return err
+			}})
+			st := w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+			if l := st.LastTurn; l.ID != "t1" || l.Outcome != session.OutcomeCompleted {
+				t.Errorf("%+v %+v", l, l.Error)
+			}
+		})
+	}
+	for name, get := range map[string]func(*world, *harness.Session) *harness.Turn{
+		"the program's, by OpenTurn": func(_ *world, s *harness.Session) *harness.Turn { return s.OpenTurn() },
+		"the program's, by its id": func(w *world, s *harness.Session) *harness.Turn {
+			return must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.begins(w.connect())
+			h := w.connect()
+			turn := get(w, must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{})))
+			looked := make(chan string, 2)
+			w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+				looked <- turn.Session().ID()
+				return nil
+			}})
+			w.released(h, "marker")
+			w.request("marker", "t9", "x")
+			if id := <-looked; id != "marker" {
+				t.Errorf("Work runs the turn of %s", id)
+			}
+			check(t, turn.Complete(w.ctx, ""))
+		})
+	}
+}
+
+// TestOpenAdoptsNotForEver: a turn whose processes die at once is left to recovery, which counts how often it is
+// resumed. A result of a step in between counts as progress.
+func TestOpenAdoptsNotForEver(t *testing.T) {
+	w := newWorld(t)
+	w.begins(w.connect())
+	open := func() *harness.Turn {
+		return must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{})).OpenTurn()
+	}
+	var c counter
+	for i := range 2 {
+		if open() == nil {
+			t.Fatalf("not adopted after %d deaths", i+1)
+		}
+	}
+	must[string](t)(harness.Step(w.ctx, open(), "deploy", c.run))
+	for i := range 3 {
+		if open() == nil {
+			t.Fatalf("not adopted after %d deaths since a result", i+1)
+		}
+	}
+	if turn := open(); turn != nil {
+		t.Error("adopted again, although nothing comes of it")
+	}
+	if st := w.state("s"); st.Turn == nil || st.Turn.Epoch == st.Epoch {
+		t.Errorf("the turn is not left to recovery: %+v", st.Turn)
+	}
+}
+
+// TestOpenLeavesToRecovery: a turn that nothing continues by itself is not adopted: the policy holds it for a person,
+// or it was resumed as often as the policy says. Nor is one that was adopted twenty times.
+func TestOpenLeavesToRecovery(t *testing.T) {
+	for name, policy := range map[string]events.PolicyPatch{
+		"hold":              {Resume: events.Set(events.ResumeHold)},
+		"no retries":        {AutoRetry: events.Set(false)},
+		"no resume allowed": {ResumeMax: events.Set(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{Policy: &policy}))
+			must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+			s = must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+			if st := w.state("s"); s.OpenTurn() != nil || st.Turn == nil || st.Turn.Epoch == st.Epoch {
+				t.Errorf("adopted: %+v", st.Turn)
+			}
+		})
+	}
+	t.Run("twenty deaths", func(t *testing.T) {
+		w := newWorld(t)
+		turn, n := w.begins(w.connect()), 0
+		for ; turn != nil && n < 30; n++ {
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{Name: "think"}))
+			check(t, call.Complete(w.ctx, "nothing"))
+			turn = must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{})).OpenTurn()
+		}
+		if n != 21 {
+			t.Errorf("left to recovery after %d deaths, want 21", n)
+		}
+	})
+}
+
+// TestOpenInDoubtIsHandedOver: a claim is stored, and its caller gives up before that is known. The next Open gets the
+// session, and Work runs the turn that was adopted.
+func TestOpenInDoubtIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	w.begins(w.connect())
+	h, l, acknowledge := deaf(w)
+	ctx, cancel := context.WithCancel(w.ctx)
+	failed := make(chan error, 1)
+	l.ends.Store(true)
+	go func() {
+		_, err := h.Open(ctx, "s", harness.OpenOptions{})
+		failed <- err
+	}()
+	w.until("s", "the claim to be stored", func(st *session.State) bool { return st.Epoch == 2 })
+	again, started := make(chan error, 1), make(chan struct{})
+	go func() {
+		close(started)
+		_, err := h.Open(w.ctx, "s", harness.OpenOptions{})
+		again <- err
+	}()
+	<-started
+	natstest.Until(t, "the second call to wait", func() bool { return harness.Users(h, "s") == 2 })
+	cancel()
+	wantErr(t, <-failed, harness.ErrUnreachable)
+	acknowledge()
+	check(t, <-again)
+	w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+		if turn.ID() != "t1" || turn.Request().Message != "m1" {
+			return fmt.Errorf("got %s: %+v", turn.ID(), turn.Request())
+		}
+		return nil
+	}})
+	st := w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+	if l := st.LastTurn; l.ID != "t1" || l.Outcome != session.OutcomeCompleted {
+		t.Errorf("%+v %+v", l, l.Error)
+	}
+}
+
+// TestWorkWithoutReady: a forgotten Ready is an error that says so, and Work begins after it.
+func TestWorkWithoutReady(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	wantErr(t, h.Work(w.ctx, harness.Worker{}), harness.ErrNotReady)
+	check(t, h.Ready(w.ctx))
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	check(t, h.Work(ctx, harness.Worker{}))
+}
+
+// TestErrorsOfHandlers: an error that says nothing of itself is one of the agent's own code. A step that was cut off is
+// final. The words of a provider still count.
+func TestErrorsOfHandlers(t *testing.T) {
+	for text, want := range map[string]string{"nil map": failure.HandlerError,
+		"429 Too Many Requests": failure.RateLimit} {
+		w := newWorld(t)
+		turn := w.begins(w.connect())
+		check(t, turn.FailWith(w.ctx, errors.New(text)))
+		if l := w.state("s").LastTurn; l.Error.Kind != want || l.Error.Text == "" {
+			t.Errorf("%s: %+v", text, l.Error)
+		}
+	}
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	check(t, turn.FailWith(w.ctx, fmt.Errorf("deploy: %w", &harness.UnknownOutcomeError{Step: "deploy"})))
+	if l := w.state("s").LastTurn; l.Error.Kind != failure.OutcomeUnknown || failure.Retryable(l.Error.Kind) {
+		t.Errorf("%+v", l.Error)
+	}
+}
+
+// TestTurnsSayWhatTheyAreAbout: a turn of each cause names its message or its decisions, in Work, after an adoption,
+// and if the program began it itself. The requests are those of the services.
+func TestTurnsSayWhatTheyAreAbout(t *testing.T) {
+	of := func(cause events.Cause) events.TurnRequested {
+		return events.TurnRequested{Turn: "t2", Cause: cause, OfTurn: "t1", Message: "m1", Attempt: 1}
+	}
+	followUp := of(events.CauseFollowUp)
+	followUp.Compaction = "k1"
+	for _, request := range []events.TurnRequested{of(events.CauseRetry), of(events.CauseResume), followUp,
+		{Turn: "t2", Cause: events.CauseMessage, Message: "m1"}, {Turn: "t2", Cause: events.CauseAnswer}} {
+		t.Run(string(request.Cause), func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect()
+			turn := w.begins(h)
+			if r := turn.Request(); r.Turn != "t1" || r.Message != "m1" || string(r.Content) != `"deploy"` {
+				t.Errorf("begun by the program: %+v", r)
+			}
+			seen := make(chan session.WorkTurn, 1)
+			want := "m1"
+			switch request.Cause {
+			case events.CauseMessage:
+				check(t, turn.Complete(w.ctx, ""))
+				w.append("s", events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"more"`)})
+				request.Message, want = "m2", "m2"
+			case events.CauseAnswer:
+				asks := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+				w.awaiting("s", "p1")
+				w.orphan()
+				w.mustAnswer("s", "p1", "red")                  // which requests the turn
+				wantErr(t, got(t, asks).err, harness.ErrFenced) // until then the process takes the session for its own
+				must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+			default:
+				check(t, turn.FailWith(w.ctx, errors.New("no luck")))
+			}
+			if request.Cause != events.CauseAnswer {
+				w.append("s", events.WriterRetry, request)
+			}
+			w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+				seen <- turn.Request()
+				return nil
+			}})
+			var r session.WorkTurn
+			select {
+			case r = <-seen:
+			case <-w.ctx.Done():
+				t.Fatal("Work has not taken the turn")
+			}
+			if r.Cause != request.Cause || r.Message != want || r.Content == nil ||
+				r.Cause == events.CauseAnswer && (len(r.Prompts) != 1 || r.Prompt != "p1") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestOneGoroutineRunsATurn: while a handler of Work runs a turn, OpenTurn and StartTurn do not give it to a second
+// goroutine: a turn that was adopted, one that was requested in an own session, and one in a session without an owner.
+// After the handler a turn that is still open is there for the program.
+func TestOneGoroutineRunsATurn(t *testing.T) {
+	for name, begin := range map[string]func(*world) *harness.Harness{
+		"adopted": func(w *world) *harness.Harness {
+			w.begins(w.connect())
+			h := w.connect()
+			must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			return h
+		},
+		"requested": func(w *world) *harness.Harness {
+			h := w.connect()
+			must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			w.request("s", "t1", "x")
+			return h
+		},
+		"without an owner": func(w *world) *harness.Harness {
+			h := w.connect()
+			w.released(h, "s")
+			w.request("s", "t1", "x")
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := begin(w)
+			runs := make(chan *harness.Turn, 1)
+			stop := w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+				runs <- turn
+				<-ctx.Done()
+				return ctx.Err()
+			}})
+			turn := <-runs
+			s := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+			if open := s.OpenTurn(); open != nil {
+				t.Errorf("the program gets turn %s, which a handler runs", open.ID())
+			}
+			_, err := s.StartTurn(w.ctx, harness.StartOptions{ID: turn.ID()})
+			wantErr(t, err, harness.ErrRunning)
+			check(t, stop())
+			if open := s.OpenTurn(); open == nil || open.ID() != turn.ID() {
+				t.Errorf("the program gets %v after the handler, want turn %s", open, turn.ID())
 			}
 		})
 	}

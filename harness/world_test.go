@@ -129,6 +129,19 @@ func (w *world) decide(id string, by events.Writer, decide func(*session.State) 
 	}
 }
 
+// appendFrom appends as the ledger, in the name of an author.
+func (w *world) appendFrom(id, source string, facts ...events.Fact) {
+	w.t.Helper()
+	st := w.state(id)
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(w.bus.NewID(), source, ref(id), st.Epoch, time.Now(), f)
+	}
+	if _, err := w.bus.Log.Append(w.ctx, ref(id), events.WriterLedger, st.Seq, evs); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // answer answers as a person does, through the very decision that the ledger makes.
 func (w *world) answer(id, prompt, text string) error {
 	_, err := w.decide(id, events.WriterLedger, func(st *session.State) ([]events.Fact, error) {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -52,7 +54,8 @@ func (a *agent) worker() harness.Worker {
 
 // turn runs a requested turn: a new message, a retry or a resume. It continues from the entries of the conversation, so
 // no step is done twice. Holdfast decides what follows an error; turn itself never retries.
-func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
+func (a *agent) turn(ctx context.Context, t *harness.Turn) (err error) {
+	defer func() { a.showEnd(ctx, err) }()
 	s := t.Session()
 	c, err := open(a.cfg.dir, s.ID(), s.State().Epoch)
 	if err != nil {
@@ -117,16 +120,14 @@ func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation)
 // resultWords returns the text for the model about a call of a dead process. A granted permission does not show whether
 // the command ran.
 func resultWords(call toolCall, r harness.Result) string {
-	var answered struct {
-		Answers []events.Answer `json:"answers"`
-	}
+	var answers []events.Answer
 	switch {
 	case r.Error != nil:
 		return "Error: " + r.Error.Text
 	case r.Output == nil, r.Synthetic && call.Function.Name != asking:
 		return cutOffWords
-	case r.Synthetic && json.Unmarshal(r.Output, &answered) == nil:
-		return words(answered.Answers)
+	case r.Synthetic && json.Unmarshal(r.Output, &answers) == nil:
+		return words(answers)
 	default:
 		return string(r.Output)
 	}
@@ -182,9 +183,43 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
 func (a *agent) show(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := io.WriteString(a.out, text); err != nil {
+	if _, err := io.WriteString(a.out, printable(text)); err != nil {
 		a.out = io.Discard
 	}
+}
+
+// printable removes control characters, so that the text of a model or a provider cannot control the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r != utf8.RuneError && unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
+}
+
+// oneLine puts a text on one line, so that it cannot look like a line of this program.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// showEnd prints the end of a turn: the error that it failed with, and what follows.
+func (a *agent) showEnd(ctx context.Context, err error) {
+	switch {
+	case err == nil: // the turn is complete, which ended its context
+		a.show("\n")
+	case ctx.Err() != nil: // the process leaves, or a person stopped the turn
+		a.show(fmt.Sprintf("\n! the turn ends: %v\n", context.Cause(ctx)))
+	default:
+		a.show(fmt.Sprintf("\n! the turn failed: %s\n  holdfast show %s/%s   # when it is tried again\n",
+			oneLine(err.Error()), a.cfg.harness, a.cfg.session))
+	}
+}
+
+// showQuestion prints a question or a permission of the agent, and how it is answered.
+func (a *agent) showQuestion(s *harness.Session, prompt, question string, options ...string) {
+	if len(options) > 0 {
+		question += " (" + strings.Join(options, ", ") + ")"
+	}
+	a.show(fmt.Sprintf("\n? %s\n  holdfast answer %s/%s %s ANSWER\n", oneLine(question), a.cfg.harness, s.ID(), prompt))
 }
 
 // call runs a tool. The result is on disk before the log shows that the call has ended.

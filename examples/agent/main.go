@@ -2,6 +2,7 @@
 // completions. Holdfast keeps the state that has to survive a restart. Read it as the tutorial of package harness.
 //
 //	holdfast up                                              # in another terminal
+//	go run ./examples/agent --script "Look around"           # without an account: a script is the model
 //	OPENAI_API_KEY=… go run ./examples/agent --session demo "What is in this directory?"
 //	holdfast watch demo                                      # its steps, its questions, its next retry
 //
@@ -50,6 +51,7 @@ type config struct {
 	dir, root            string
 	contextLimit         int64
 	ttl                  time.Duration
+	script               bool
 	message              string
 }
 
@@ -57,7 +59,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := program(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, printable(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -90,6 +92,7 @@ func flags(args []string, side io.Writer) (config, error) {
 	fs.StringVar(&cfg.session, "session", "demo", "the session that is opened, and that the message goes to")
 	fs.StringVar(&cfg.endpoint, "endpoint", "https://api.openai.com/v1",
 		"an endpoint that is compatible with OpenAI's; the key is taken from OPENAI_API_KEY")
+	fs.BoolVar(&cfg.script, "script", false, "use a scripted model in this process: no account is needed")
 	fs.StringVar(&cfg.model, "model", "gpt-4o-mini", "the model")
 	fs.Int64Var(&cfg.contextLimit, "context-limit", 0,
 		"how many tokens the model takes in; 0: unknown, then nothing is compacted before it overflows")
@@ -100,6 +103,9 @@ func flags(args []string, side io.Writer) (config, error) {
 		return cfg, err
 	}
 	cfg.message = strings.Join(fs.Args(), " ")
+	if cfg.script {
+		cfg.model = scriptedModel
+	}
 	return cfg, nil
 }
 
@@ -123,6 +129,14 @@ func fromEnvironment(fs *flag.FlagSet) error {
 
 // run works until ctx ends, then leaves gracefully.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
+	if cfg.script {
+		endpoint, stop, err := serveScript(ctx)
+		if err != nil {
+			return err
+		}
+		cfg.endpoint, cfg.script = endpoint, false
+		return errors.Join(run(ctx, cfg, out), stop())
+	}
 	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds,
 		PasswordFile: cfg.passwordFile, NKey: cfg.nkey, TLSCA: cfg.tlsCA, TLSCert: cfg.tlsCert, TLSKey: cfg.tlsKey,
 		Prefix: cfg.prefix, TTL: cfg.ttl})

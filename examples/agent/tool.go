@@ -131,8 +131,10 @@ func (a *agent) permission(ctx context.Context, c callContext) error {
 	if may {
 		return nil
 	}
+	title := "Run " + cut(c.args.Command, titleBytesMax)
+	a.showQuestion(c.turn.Session(), c.id+".may", title, "once", always)
 	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".may", Call: c.id, Kind: events.PromptPermission,
-		Title: "Run " + cut(c.args.Command, titleBytesMax)})
+		Title: title})
 	switch {
 	case err != nil:
 		return err
@@ -160,6 +162,7 @@ func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	for _, label := range c.args.Options {
 		q.Options = append(q.Options, events.Option{Label: label})
 	}
+	a.showQuestion(c.turn.Session(), c.id+".ask", c.args.Question, c.args.Options...)
 	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".ask", Call: c.id, Questions: []events.Question{q},
 		Title: cut(c.args.Question, titleBytesMax)})
 	switch {
