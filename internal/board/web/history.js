@@ -1,0 +1,170 @@
+// From a document and the commits of a log to what the page of a session shows. All functions are pure.
+
+import { clock, duration, instant, line, visible } from "./text.js";
+
+const prefix = "holdfast.";
+
+// kindOf returns the kind of an event, such as turn.started.
+export function kindOf(event) {
+  const type = String(event.type ?? "");
+  return type.startsWith(prefix) ? type.slice(prefix.length) : type;
+}
+
+// authorOf says who wrote an event: a person, a service, or a process of the harness.
+export function authorOf(event, writer) {
+  const [, kind, name, process] = String(event.source ?? "").split("/");
+  const id = decode(name ?? "");
+  if (kind === "person") return visible(id);
+  if (kind === "harness") return `agent #${visible(decode(process ?? ""))}`;
+  const by = event.data?.by ? ` for ${visible(event.data.by)}` : "";
+  return `${visible(kind === "service" ? id : writer)}${by}`;
+}
+
+// decode turns =XX back into bytes.
+export function decode(token) {
+  try {
+    return decodeURIComponent(token.replace(/%/g, "%25").replace(/=([0-9A-F]{2})/g, "%$1"));
+  } catch {
+    return token;
+  }
+}
+
+// textOf returns the content of a message or result as text. It is never anything but text.
+export function contentOf(content) {
+  if (content === undefined || content === null) return "";
+  if (typeof content === "string") return content;
+  if (typeof content.text === "string" && Object.keys(content).length === 1) return content.text;
+  return JSON.stringify(content, null, 2);
+}
+
+// about says in one line what an event is about.
+export function about(event) {
+  const d = event.data ?? {};
+  const known = {
+    "message.accepted": () => [contentOf(d.content) || (d.ref ? `object ${d.ref}` : "")],
+    "turn.requested": () => [d.cause, d.message],
+    "turn.started": () => [d.cause, d.message],
+    "turn.completed": () => [d.finish],
+    "turn.failed": () => [d.error?.kind, d.error?.text],
+    "turn.stop_requested": () => [d.actor, d.reason],
+    "turn.stopped": () => [d.actor, d.reason],
+    "turn.interrupted": () => [d.reason],
+    "tool.started": () => [d.name, d.title || contentOf(d.input)],
+    "tool.completed": () => [contentOf(d.output)],
+    "tool.failed": () => [d.error?.kind, d.error?.text],
+    "tool.interrupted": () => [d.reason, d.outcome],
+    "prompt.requested": () => [d.kind, d.title || d.questions?.[0]?.question],
+    "prompt.answered": () => (d.answers ?? []).flatMap((a) => [...(a.selected ?? []), a.text]),
+    "prompt.rejected": () => [d.text],
+    "prompt.superseded": () => [d.message],
+    "retry.scheduled": () => [`attempt ${d.attempt}`, `after ${d.delay_ms} ms`, d.error?.kind],
+    "retry.abandoned": () => [`attempt ${d.attempt}`, d.reason],
+    "usage.reported": () => [d.model, `${d.tokens?.input ?? 0} in`, `${d.tokens?.output ?? 0} out`],
+    "session.opened": () => [d.title, `#${d.incarnation}`],
+    "session.claimed": () => [`#${d.incarnation}`],
+    "session.orphaned": () => [d.reason, `#${d.incarnation}`],
+    "session.configured": () => [contentOf(d.policy)],
+    "compaction.requested": () => [d.reason],
+    "compaction.failed": () => [d.error?.kind, d.error?.text],
+  };
+  const kind = kindOf(event);
+  return line((Object.hasOwn(known, kind) ? known[kind]() : [d.reason]).filter(Boolean).join(" · "), 200);
+}
+
+// timeline returns the lines of commits, one for each event, in the order of the log.
+export function timeline(commits) {
+  return commits.flatMap((c) => c.events.map((e, i) =>
+    ({ key: `${c.seq}.${i}`, seq: c.seq, at: c.at, ...lineOf(c, e) })));
+}
+
+// lineOf returns what a line says about an event. The log has what a harness has written: one malformed event has a line
+// that says so, and the others have theirs.
+function lineOf(commit, e) {
+  try {
+    return { kind: kindOf(e), subject: visible(e.subject ?? ""), author: authorOf(e, commit.writer), text: about(e),
+      event: e };
+  } catch (err) {
+    return { kind: "malformed", subject: "", author: visible(commit.writer), text: line(`malformed: ${err.message}`),
+      event: { malformed: e } };
+  }
+}
+
+// causes are the kinds of events that make each phase, and what of the document they have to be about.
+const causes = {
+  closed: [["session.closed"]],
+  waiting: [["prompt.requested"], (doc) => Object.entries(doc.prompts ?? {})
+    .filter(([, p]) => p.status === "awaiting" && p.blocking).map(([id]) => id)],
+  compacting: [["compaction.requested", "compaction.started"], (doc) => [doc.compaction?.id]],
+  running: [["turn.started"], (doc) => [doc.turn?.id]],
+  retrying: [["retry.scheduled", "turn.requested"], (doc) => [doc.retry?.turn, doc.pending?.turn?.turn]],
+  queued: [["message.accepted", "turn.requested"], (doc) => [doc.queue?.[0]?.message, doc.pending?.turn?.turn]],
+  interrupted: [["turn.interrupted", "session.orphaned", "session.released", "turn.stopped", "turn.failed"]],
+  idle: [["turn.completed", "turn.failed", "turn.stopped", "turn.interrupted", "retry.abandoned", "message.withdrawn",
+    "session.opened", "compaction.completed", "compaction.failed"]],
+};
+
+// causeOf returns the line of the event that made the phase of a document, undefined when it is not among the lines.
+export function causeOf(doc, lines) {
+  const [kinds, subjects] = Object.hasOwn(causes, doc.phase) ? causes[doc.phase] : [[]];
+  const ids = subjects?.(doc).filter(Boolean).map((id) => visible(id));
+  return lines.findLast((l) => kinds.includes(l.kind) && l.seq <= doc.seq && (!ids || ids.includes(l.subject)));
+}
+
+// ownerOf says in words which process has a session.
+export function ownerOf(doc) {
+  if (doc.owned) return `agent #${visible(doc.incarnation)}, epoch ${doc.epoch}`;
+  if (doc.left === "orphaned") return `no process: #${visible(doc.incarnation)} is lost`;
+  return `no process: #${visible(doc.incarnation)} left`;
+}
+
+// retryOf says in words what is planned; now is the broker's time. undefined without a retry.
+export function retryOf(doc, now) {
+  const r = doc.retry;
+  if (!r?.state) return undefined;
+  const why = [r.error?.kind, r.error?.text].filter(Boolean).map((t) => line(t)).join(": ");
+  const due = instant(r.due_at);
+  if (r.state === "scheduled" && due !== undefined) {
+    const left = due > now ? `in ${duration(due - now + 999)}` : "due now";
+    return { text: `retry ${r.attempt} ${left}`, at: clock(due, now), why, planned: true };
+  }
+  if (r.state === "starting") return { text: `retry ${r.attempt} starts`, at: "", why, planned: false };
+  return { text: `no retry: ${visible(r.reason || r.state)}`, at: "", why, planned: false };
+}
+
+// tree returns sessions of one root as a list with depths, parents before children.
+export function tree(documents) {
+  const children = new Map();
+  const known = new Set(documents.map((d) => d.session));
+  for (const d of documents) {
+    const parent = known.has(d.parent) && d.parent !== d.session ? d.parent : "";
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(d);
+  }
+  const list = [];
+  const walk = (parent, depth) => {
+    for (const d of children.get(parent) ?? []) {
+      list.push({ depth, document: d });
+      if (depth < 20) walk(d.session, depth + 1);
+    }
+  };
+  walk("", 0);
+  return list;
+}
+
+// differences returns the fields in which two documents differ: {path, from, to}, as text. The head of a document only
+// repeats its fields for services.
+export function differences(a, b, path = "") {
+  if (JSON.stringify(a) === JSON.stringify(b)) return [];
+  if (isObject(a) && isObject(b)) {
+    const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+    return names
+      .filter((n) => path !== "" || n !== "head")
+      .flatMap((n) => differences(a[n], b[n], path ? `${path}.${n}` : n));
+  }
+  const text = (v) => (v === undefined ? "–" : visible(typeof v === "string" ? v : JSON.stringify(v)));
+  return [{ path: visible(path), from: text(a), to: text(b) }];
+}
+
+function isObject(v) {
+  return typeof v === "object" && v !== null && !Array.isArray(v);
+}

@@ -1,0 +1,241 @@
+// The page: it connects, watches what waits, and draws at most once a frame.
+
+import { html, nothing, render } from "./vendor/lit-html.js";
+import { Bucket } from "./bucket.js";
+import { grouped, routeOf, rowOf, summary } from "./doc.js";
+import { covered, Inbox, inboxPage } from "./inbox.js";
+import { handleKey, helpPart } from "./keys.js";
+import { Lookups } from "./log.js";
+import { Net } from "./net.js";
+import { Notices } from "./notify.js";
+import { Operator, operatorPage } from "./operator.js";
+import { Session, sessionPage } from "./session.js";
+import { Sessions, sessionsPage } from "./sessions.js";
+import { clock, visible } from "./text.js";
+
+const calmAfter = 3_000; // ms without a key or a pointer over the list, after which rows may move
+const tick = 1_000; // ms between two drawings while nothing changes
+
+const stored = {
+  get: (name) => {
+    try {
+      return localStorage.getItem(`holdfast.${name}`) ?? undefined;
+    } catch {
+      return undefined; // the browser keeps nothing
+    }
+  },
+  set: (name, value) => {
+    try {
+      localStorage.setItem(`holdfast.${name}`, value);
+    } catch {
+      // The browser keeps nothing: the setting lasts as long as the page.
+    }
+  },
+};
+
+// App is what the pages share.
+class App {
+  constructor(cell) {
+    this.cell = cell;
+    this.net = new Net(cell, (status) => this.#status(status));
+    this.bucket = new Bucket(this.net, `${cell.prefix}_state`, "blocker.>", rowOf, () => this.changed());
+    this.documents = new Lookups((key) => this.#document(key), () => this.draw());
+    this.inbox = new Inbox(this);
+    this.notices = new Notices(this);
+    this.by = stored.get("person") ?? cell.person;
+    this.shortcuts = stored.get("shortcuts") !== "off";
+    this.help = false;
+    this.touched = 0; // when a key was pressed last
+  }
+
+  async start() {
+    window.addEventListener("hashchange", () => this.#route());
+    document.addEventListener("keydown", (e) => {
+      this.touched = Date.now();
+      if (handleKey(this, e)) e.preventDefault();
+    });
+    document.addEventListener("visibilitychange", () => this.draw());
+    for (const name of ["scroll", "resize"]) window.addEventListener(name, () => this.#drewInput());
+    setInterval(() => this.changed(), tick);
+    this.#route();
+    await this.net.open(`ws://${location.host}/nats`);
+    this.bucket.run();
+    this.page?.start();
+  }
+
+  #status(status) {
+    if (status === "reconnect") {
+      this.bucket.restart();
+      this.page?.bucket.restart();
+      this.documents.forget();
+      this.inbox.inputs.forget();
+    }
+    this.draw();
+  }
+
+  #route() {
+    this.route = routeOf(location.hash);
+    this.inbox.show(this.route.only);
+    this.page?.close();
+    this.page = {
+      session: () => new Session(this, this.route),
+      sessions: () => new Sessions(this),
+      operator: () => new Operator(this),
+    }[this.route.page]?.();
+    if (this.net.nc) this.page?.start();
+    this.changed();
+  }
+
+  async #document(key) {
+    const [harness, session] = JSON.parse(key);
+    const reply = await this.net.ask("ledger", "get", { harness, session });
+    if (reply.code !== 200) throw new Error(reply.text || `code ${reply.code}`);
+    return reply.body.document;
+  }
+
+  person() {
+    return this.by;
+  }
+
+  setPerson(name) {
+    this.by = name.trim() || this.cell.person;
+    stored.set("person", this.by);
+    this.draw();
+  }
+
+  setShortcuts(on) {
+    this.shortcuts = on;
+    stored.set("shortcuts", on ? "on" : "off");
+    this.draw();
+  }
+
+  now() {
+    return this.net.now();
+  }
+
+  live() {
+    return !this.failed && Boolean(this.bucket.live());
+  }
+
+  // calm says that no hand is on the list: no pointer over it, no form in use, no key for a while.
+  calm() {
+    const list = document.getElementById("list");
+    return !list?.matches(":hover") && !list?.contains(document.activeElement) &&
+      Date.now() - this.touched > calmAfter;
+  }
+
+  // changed takes over what the bucket has now. A hidden page is not drawn, so its title is set here.
+  changed() {
+    this.dirty = true;
+    if (document.hidden) this.#update();
+    this.draw();
+  }
+
+  #update() {
+    if (!this.dirty) return;
+    this.dirty = false;
+    this.inbox.update(this.calm());
+    if (this.bucket.loaded) this.notices.update(this.bucket.rows.values(), document.hidden);
+    document.title = summary(this.inbox.waiting);
+    navigator.setAppBadge?.(this.inbox.waiting).catch(() => {});
+  }
+
+  draw() {
+    if (this.drawing) return;
+    this.drawing = true;
+    requestAnimationFrame(() => {
+      this.drawing = false;
+      try {
+        this.#update();
+        render(pagePart(this), document.getElementById("page"));
+        this.#drew();
+        this.#fail("");
+      } catch (err) {
+        this.#fail(String(err?.message ?? err));
+      }
+    });
+  }
+
+  // #fail says that the page cannot be drawn, "" that it can. What was drawn before goes: it would be old and look live.
+  // The next drawing begins with an empty page.
+  #fail(why) {
+    this.failed = why;
+    const said = document.getElementById("failed");
+    said.hidden = why === "";
+    said.textContent = why === "" ? "" : visible(`This page cannot be drawn: ${why}`);
+    if (why === "") return;
+    const page = document.getElementById("page");
+    page.replaceWith(page.cloneNode(false)); // lit-html keeps what it has drawn at the element
+  }
+
+  // #drew does what needs the drawn elements.
+  #drew() {
+    const { inbox } = this;
+    if (inbox.scroll) {
+      inbox.scroll = inbox.reads(); // once more when the input has come
+      const hides = covered();
+      document.documentElement.style.scrollPadding = `${hides.top}px 0 ${hides.bottom}px`;
+      for (const part of [".row.open", ".row.open .input"]) {
+        document.querySelector(part)?.scrollIntoView({ block: "nearest" });
+      }
+    }
+    if (inbox.focusReason) {
+      inbox.focusReason = false;
+      document.querySelector(".row.open .reason")?.focus();
+    }
+    this.#drewInput();
+  }
+
+  #drewInput() {
+    this.inbox.drewInput(document.querySelector(".row.open .input"));
+  }
+}
+
+const pages = {
+  inbox: (app) => inboxPage(app.inbox),
+  session: (app) => sessionPage(app.page),
+  sessions: (app) => sessionsPage(app.page),
+  operator: (app) => operatorPage(app.page),
+};
+
+function pagePart(app) {
+  return html`
+    <header class=${(app.page?.bucket ?? app.bucket).live() ? "live" : "stale"}>
+      <h1><a href="#/">Holdfast</a> <span class="cell">cell ${app.cell.prefix}</span></h1>
+      <nav><a href="#/" aria-current=${app.route.page === "inbox" ? "page" : nothing}>Inbox
+        <b id="waiting">${app.inbox.waiting.toLocaleString("en")}</b></a>
+        <a href="#/sessions" aria-current=${app.route.page.startsWith("session") ? "page" : nothing}>Sessions</a>
+        <a href="#/operator" aria-current=${app.route.page === "operator" ? "page" : nothing}>Operator</a></nav>
+      <label class="who">as <input id="person" size="10" autocomplete="off" .value=${app.by}
+        @change=${(e) => app.setPerson(e.target.value)}></label>
+      <button class="help" aria-expanded=${app.help} @click=${() => {
+        app.help = !app.help;
+        app.draw();
+      }}>keys <kbd>?</kbd></button>
+      ${app.notices.state() === "default"
+        ? html`<button class="help" @click=${() => app.notices.ask()}>notify me</button>`
+        : nothing}
+      ${livePart(app)}
+    </header>
+    <main>
+      ${app.help ? helpPart(app) : nothing}
+      ${pages[app.route.page](app)}
+    </main>
+    <footer>${visible(`holdfast ${app.cell.version}`)}</footer>`;
+}
+
+// livePart says how old the page is. What is old is said to be old.
+function livePart(app) {
+  const bucket = app.page?.bucket ?? app.bucket;
+  const as = bucket.asOf ? `as of ${clock(bucket.asOf, Date.now())}` : "";
+  if (bucket.live()) return html`<p id="state" class="live">live, ${as}</p>`;
+  const doing = app.net.connected ? "reading what is stored" : "reconnecting";
+  return html`<p id="state" class="stale" role="status">${as ? `${as}, ${doing} …` : "connecting …"}
+    ${bucket.error ? html`<span class="why">${visible(bucket.error)}</span>` : nothing}</p>`;
+}
+
+const cell = await (await fetch("/cell.json")).json();
+document.getElementById("page").replaceChildren(); // lit-html keeps what it did not draw
+const app = new App(cell);
+globalThis.holdfast = { app, grouped }; // for people with a console, and for the tests
+await app.start();

@@ -1,0 +1,94 @@
+// The connection to the broker: requests to the services and to JetStream, and the broker's clock.
+
+import { wsconnect } from "./vendor/nats-core.js";
+import { token } from "./text.js";
+
+const requestTimeout = 10_000; // ms, for a reply of a service
+const apiTimeout = 5_000; // ms, for a reply of JetStream
+
+// Net is one connection that is opened again whenever it is lost.
+export class Net {
+  // cell is {prefix, person} as the server names them. onStatus is called at each change of the connection.
+  constructor(cell, onStatus) {
+    this.cell = cell;
+    this.onStatus = onStatus;
+    this.connected = false;
+    this.inbox = `_INBOX.${cell.prefix}.person.${token(cell.person)}`; // replies arrive below it
+    this.offset = 0; // the broker's clock less this machine's, in ms
+  }
+
+  // open returns when the connection has been made for the first time, however long that takes.
+  async open(url) {
+    this.nc = await wsconnect({
+      servers: url,
+      name: "holdfast-board",
+      inboxPrefix: this.inbox,
+      waitOnFirstConnect: true,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 300,
+      reconnectJitter: 100,
+      timeout: 3_000,
+      pingInterval: 5_000,
+      maxPingOut: 2,
+      ignoreClusterUpdates: true, // the broker's own address is not reachable from here
+    });
+    this.connected = true;
+    this.onStatus("connect");
+    this.#watchStatus();
+  }
+
+  async #watchStatus() {
+    for await (const s of this.nc.status()) {
+      if (s.type === "disconnect") this.connected = false;
+      if (s.type === "reconnect") this.connected = true;
+      this.onStatus(s.type);
+    }
+  }
+
+  // now returns the broker's time in ms.
+  now() {
+    return Date.now() + this.offset;
+  }
+
+  // api sends a request to JetStream. It throws what JetStream refuses.
+  async api(subject, body) {
+    const sent = Date.now();
+    const m = await this.nc.request(`$JS.API.${subject}`, body ? JSON.stringify(body) : "", { timeout: apiTimeout });
+    const reply = m.json();
+    if (reply.error) {
+      throw Object.assign(new Error(reply.error.description), { code: reply.error.code });
+    }
+    if (reply.ts) this.offset = Date.parse(reply.ts) - (sent + Date.now()) / 2;
+    return reply;
+  }
+
+  // ask sends a request to a service, and returns {code, text, body}: code 200 for a success, else the refusal. Code 0
+  // means that no reply came: the request may or may not have been carried out, and can be sent again.
+  async ask(service, verb, body) {
+    const subject = `${this.cell.prefix}.svc.${service}.${verb}`;
+    let m;
+    try {
+      m = await this.nc.request(subject, JSON.stringify(body), { timeout: requestTimeout });
+    } catch (err) {
+      return failed(err);
+    }
+    const code = Number(m.headers?.get("Nats-Service-Error-Code") || 200);
+    let reply = {};
+    try {
+      if (m.data.length > 0) reply = m.json();
+    } catch {
+      return { code: 0, text: "the reply cannot be read", body: {} };
+    }
+    return { code, text: m.headers?.get("Nats-Service-Error") ?? "", body: reply };
+  }
+}
+
+// failed returns the result of a request that has no reply.
+function failed(err) {
+  const text = String(err?.message ?? err);
+  if (/no responders/i.test(`${text} ${err?.cause?.message ?? ""}`)) {
+    return { code: 503, text: "no service answers", body: {} };
+  }
+  if (/permission/i.test(text)) return { code: 403, text, body: {} };
+  return { code: 0, text: `no reply: ${text}`, body: {} };
+}

@@ -1,0 +1,53 @@
+// Desktop notices of prompts that come while the page is hidden.
+
+import { linkOf } from "./doc.js";
+import { visible } from "./text.js";
+
+const noticesMax = 3; // notices of one change; more are counted in one
+
+// fresh returns the rows that wait and are not known yet, and the set of all that wait now. Without a known set, as at
+// the start, nothing is fresh: what has long waited is no news.
+export function fresh(known, rows) {
+  const waiting = [...rows].filter((row) => row.waits);
+  return {
+    come: known ? waiting.filter((row) => !known.has(row.key)) : [],
+    known: new Set(waiting.map((row) => row.key)),
+  };
+}
+
+// Notices shows them. A prompt has one notice however many tabs are open: its key is the tag.
+export class Notices {
+  constructor(app) {
+    this.app = app;
+  }
+
+  // state returns granted, denied, default, or "" where the browser has no notices.
+  state() {
+    return globalThis.Notification?.permission ?? "";
+  }
+
+  async ask() {
+    await Notification.requestPermission();
+    this.app.draw();
+  }
+
+  // update is called at each change of the rows. hidden says that the page is not on the screen.
+  update(rows, hidden) {
+    const { come, known } = fresh(this.known, rows);
+    this.known = known;
+    if (!hidden || this.state() !== "granted" || come.length === 0) return;
+    for (const row of come.slice(0, noticesMax)) {
+      this.show(row.title, `${visible(row.kind)} of ${visible(row.group)}`, row.key, linkOf(row));
+    }
+    if (come.length > noticesMax) this.show(`${come.length - noticesMax} more wait for you`, "", "holdfast-more", "#/");
+  }
+
+  show(title, body, tag, link) {
+    const notice = new Notification(title, { body, tag, icon: "/icon.svg" });
+    notice.onclick = () => {
+      window.focus();
+      location.hash = link;
+      notice.close();
+    };
+  }
+}

@@ -1,0 +1,223 @@
+// The operator's page: services, leases, streams against their limits, parked input, and what a sweep would do. It
+// changes nothing.
+
+import { html, nothing } from "./vendor/lit-html.js";
+import { Bucket } from "./bucket.js";
+import { decode } from "./history.js";
+import { verdict } from "./doc.js";
+import { ago, clock, duration, instant, line, plural, visible } from "./text.js";
+
+const every = 3_000; // ms between two looks at what has no watch
+const statsWait = 1_000; // ms in which services answer
+const parkedMax = 20; // messages of parked input that are shown, the newest
+
+// leaseOf returns a row of the table of leases, undefined for a key that is no lease.
+export function leaseOf(key, value) {
+  const [kind, id, number] = key.split(".");
+  if (kind !== "harness" && kind !== "service") return undefined;
+  const renewed = instant(value.renewed_at);
+  return { kind, id: decode(id), number: decode(number ?? ""), state: value.state ?? "", host: value.host ?? "",
+    pid: value.pid ?? "", ends: renewed === undefined ? undefined : renewed + (value.ttl_ms ?? 0) };
+}
+
+// consumersOf returns the durable consumers of the services: {stream, name, service}.
+export function consumersOf(prefix) {
+  const upper = prefix.toUpperCase();
+  const list = [{ stream: `${upper}_LOG`, name: "ledger", service: "ledger" }];
+  for (const service of ["retry", "compaction", "reconciler"]) {
+    list.push({ stream: `KV_${prefix}_state`, name: service, service });
+    list.push({ stream: `${upper}_TIMERS`, name: `${service}-due`, service });
+  }
+  return list;
+}
+
+// Operator reads everything again and again for as long as its page is open.
+export class Operator {
+  constructor(app) {
+    this.app = app;
+    this.bucket = new Bucket(app.net, `${app.cell.prefix}_leases`, ">", leaseOf, () => app.draw());
+    this.services = [];
+    this.consumers = [];
+    this.streams = [];
+    this.parked = [];
+  }
+
+  start() {
+    this.bucket.run();
+    this.#look();
+    this.timer = setInterval(() => this.#look(), every);
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.bucket.close();
+  }
+
+  // #look reads what has no watch. What cannot be read is said, and the rest is shown.
+  async #look() {
+    if (this.looking || !this.app.net.connected) return;
+    this.looking = true;
+    this.errors = [];
+    const { net, cell } = this.app;
+    const upper = cell.prefix.toUpperCase();
+    await this.#part("services", async () => {
+      const found = [];
+      const replies = await net.nc.requestMany("$SRV.STATS", "", { maxWait: statsWait, strategy: "timer" });
+      for await (const m of replies) found.push(m.json());
+      this.services = found.filter((s) => s.name?.startsWith("holdfast-")).sort((a, b) => (a.name < b.name ? -1 : 1));
+    });
+    await this.#part("consumers", async () => {
+      const found = [];
+      for (const c of consumersOf(cell.prefix)) {
+        const info = await net.api(`CONSUMER.INFO.${c.stream}.${c.name}`).catch((err) => ({ error: err.message }));
+        if (info.error !== "consumer not found") found.push({ ...c, info });
+      }
+      this.consumers = found;
+    });
+    await this.#part("streams", async () => {
+      const names = [`${upper}_LOG`, `KV_${cell.prefix}_state`, `${upper}_FEED`, `${upper}_TIMERS`, `${upper}_PARKED`,
+        `OBJ_${cell.prefix}_objects`];
+      const found = [];
+      for (const name of names) {
+        const info = await net.api(`STREAM.INFO.${name}`).catch((err) => ({ missing: err.message }));
+        found.push({ name, ...info });
+      }
+      this.streams = found;
+    });
+    await this.#part("parked input", () => this.#readParked(`${upper}_PARKED`));
+    const report = await net.ask("reconciler", "report", {});
+    if (report.code === 200) this.report = report.body;
+    this.looking = false;
+    this.app.draw();
+  }
+
+  async #part(name, read) {
+    try {
+      await read();
+    } catch (err) {
+      this.errors.push(`${name}: ${err?.message ?? err}`);
+    }
+  }
+
+  async #readParked(stream) {
+    const state = this.streams.find((s) => s.name === stream)?.state;
+    const found = [];
+    for (let seq = state?.last_seq ?? 0; seq >= (state?.first_seq ?? 1) && found.length < parkedMax; seq--) {
+      const got = await this.app.net.api(`STREAM.MSG.GET.${stream}`, { seq }).catch(() => undefined);
+      if (!got) continue;
+      const headers = atob(got.message.hdrs ?? "");
+      const [, , why, harness, session] = got.message.subject.split(".");
+      found.push({ seq, why, name: `${decode(harness ?? "")}/${decode(session ?? "")}`, at: got.message.time,
+        reason: /Hf-Parked-Reason: ?(.*)/i.exec(headers)?.[1] ?? "" });
+    }
+    this.parked = found;
+  }
+
+  // sweep asks what a pass of the reconciler would append. It changes nothing.
+  async sweep() {
+    this.sweeping = true;
+    this.app.draw();
+    const reply = await this.app.net.ask("reconciler", "sweep", { dry_run: true });
+    this.sweeping = false;
+    this.swept = reply.code === 200 ? reply.body : { error: verdict(reply, this.app.now()).text };
+    this.app.draw();
+  }
+}
+
+// operatorPage draws the page.
+export function operatorPage(page) {
+  return html`<article class="session operator">
+    ${(page.errors ?? []).map((text) => html`<p class="verdict refused">cannot be read: ${visible(text)}</p>`)}
+    ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)} ${parkedPart(page)}
+    <p class="note">Findings with what to do about them: <code>holdfast doctor</code></p></article>`;
+}
+
+function table(label, heads, rows) {
+  return html`<section aria-label=${label}><h3>${label}</h3><table>
+    <thead><tr>${heads.map((h) => html`<th>${h}</th>`)}</tr></thead>
+    <tbody>${rows.map((r) => html`<tr>${r.map((c) => html`<td>${c}</td>`)}</tr>`)}</tbody></table></section>`;
+}
+
+function servicePart(page) {
+  const now = page.app.now();
+  return html`${table("services", ["service", "process", "since", "requests", "errors"], page.services.map((s) => [
+    visible(s.name.replace("holdfast-", "")), visible(`${s.id} ${s.version}`), ago(s.started, now),
+    sum(s, "num_requests"), sum(s, "num_errors")]))}
+  ${table("work of services", ["service", "consumer", "waits", "in flight", "active"], page.consumers.map((c) => [
+    c.service, `${c.stream} ${c.name}`, c.info.num_pending ?? visible(c.info.error), c.info.num_ack_pending ?? "",
+    activeOf(c.info)]))}`;
+}
+
+// activeOf says whether a process of a service takes the messages of a consumer. The broker names none while nothing
+// waits.
+export function activeOf(info) {
+  if (info.priority_groups?.[0]?.pinned_client_id) return "yes";
+  return info.num_pending > 0 ? "no process takes them" : "idle";
+}
+
+function sum(service, field) {
+  return (service.endpoints ?? []).reduce((n, e) => n + (e[field] ?? 0), 0).toLocaleString("en");
+}
+
+function leasePart(page) {
+  const now = page.app.now();
+  const leases = [...page.bucket.rows.values()].filter(Boolean);
+  return table("leases", ["who", "process", "state", "host", "ends"], leases.map((l) => [
+    visible(`${l.kind} ${l.id}`), `#${visible(l.number)}`, visible(l.state), visible(`${l.host} ${l.pid}`),
+    l.ends === undefined ? "" : l.ends > now ? `in ${duration(l.ends - now)}` : "is over"]));
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+// bytes returns a size in its unit.
+export function bytes(n) {
+  let unit = 0;
+  while (n >= 1024 && unit < units.length - 1) {
+    n /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? n : n.toFixed(1)} ${units[unit]}`;
+}
+
+function streamPart(page) {
+  return table("streams", ["stream", "messages", "bytes", "limit", ""], page.streams.map((s) => {
+    if (!s.state) return [s.name, visible(s.missing), "", "", ""];
+    const limit = s.config.max_bytes > 0 ? s.config.max_bytes : 0;
+    return [s.name, s.state.messages.toLocaleString("en"), bytes(s.state.bytes), limit ? bytes(limit) : "none",
+      limit
+        ? html`<meter min="0" max=${limit} high=${limit * 0.9} value=${s.state.bytes}
+          aria-label="part of the limit"></meter>`
+        : ""];
+  }));
+}
+
+function sweepPart(page) {
+  const { report, swept } = page;
+  const pass = report?.last_pass;
+  return html`<section aria-label="recovery"><h3>recovery</h3>
+    ${report ? html`<p>since ${clock(instant(report.since), page.app.now())}:
+      ${(report.counts ?? []).map((c) => `${c.count} ${visible(c.outcome)} (${visible(c.reason)})`).join(", ") ||
+        "nothing to recover"}
+      ${pass ? html`<span class="soft">· last pass at ${clock(instant(pass.at), page.app.now())}:
+        ${plural(pass.sessions, "session")}, ${plural(pass.facts, "event")}, ${pass.failed} failed</span>`
+        : nothing}</p>
+      ${(report.suspects ?? []).length > 0
+        ? html`<p class="verdict unknown">suspects: ${line(JSON.stringify(report.suspects), 400)}</p>`
+        : nothing}` : nothing}
+    <p class="buttons"><button ?disabled=${!page.bucket.live() || page.sweeping} @click=${() => page.sweep()}>
+      What would a sweep do?</button> <span class="soft">it changes nothing</span></p>
+    ${swept ? html`<p id="swept">${swept.error ? visible(swept.error) : sweptText(swept)}</p>` : nothing}</section>`;
+}
+
+// sweptText says what a sweep would append.
+export function sweptText(swept) {
+  const kinds = Object.entries(swept.facts ?? {}).map(([kind, n]) => `${n} ${visible(kind)}`);
+  const would = kinds.length > 0 ? `would append ${kinds.join(", ")}` : "nothing to do";
+  return `${plural(swept.sessions ?? 0, "session")} looked at; ${would}`;
+}
+
+function parkedPart(page) {
+  if (page.parked.length === 0) return html`<p class="note" id="parked">No input is parked.</p>`;
+  return table("parked input", ["place", "session", "why", "reason", "age"], page.parked.map((p) => [
+    p.seq, visible(p.name), visible(p.why), line(p.reason, 200), ago(p.at, page.app.now())]));
+}

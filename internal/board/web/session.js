@@ -1,0 +1,332 @@
+// The page of one session: what it does and why, its queue and retry, its log, and what a person can ask for.
+
+import { createInbox } from "./vendor/nats-core.js";
+import { html, nothing, repeat } from "./vendor/lit-html.js";
+import { Bucket } from "./bucket.js";
+import { linkOf, sessionLink, verdict } from "./doc.js";
+import * as history from "./history.js";
+import { Lookups, readCommit, readLog } from "./log.js";
+import { ago, clock, fields, line, token, visible } from "./text.js";
+
+const commitsMax = 500; // commits that the page keeps, the newest
+const linesDrawn = 200; // lines of the timeline that are drawn, the newest
+
+// Session watches one session for as long as its page is open.
+export class Session {
+  constructor(app, { harness, session }) {
+    Object.assign(this, { app, harness, session });
+    const key = `session.${token(harness)}.${token(session)}`;
+    this.bucket = new Bucket(app.net, `${app.cell.prefix}_state`, key, (_, doc) => doc, () => this.#changed());
+    this.key = key;
+    this.commits = [];
+    this.older = false; // commits were left out
+    this.text = "";
+    this.open = new Set(); // lines of the timeline that show their event
+    this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
+    this.past = {}; // of the time travel: {at, to, documents, error}
+  }
+
+  start() {
+    this.bucket.run();
+  }
+
+  close() {
+    this.closed = true;
+    this.bucket.close();
+  }
+
+  // doc returns the document, undefined before it is read or when there is none.
+  doc() {
+    return this.bucket.rows.get(this.key);
+  }
+
+  live() {
+    return !this.app.failed && Boolean(this.bucket.live());
+  }
+
+  #changed() {
+    const doc = this.doc();
+    if (doc && (this.commits.at(-1)?.seq ?? 0) < doc.seq) this.#read();
+    this.app.draw();
+  }
+
+  // #read reads the commits that are new. It reads again when the session has changed meanwhile, but not when the log has
+  // no commit that the document is made of: then the next change of the document begins it again.
+  async #read() {
+    if (this.reading || this.closed) return;
+    this.reading = true;
+    let found = 0;
+    try {
+      const from = (this.commits.at(-1)?.seq ?? 0) + 1;
+      await readLog(this.app.net, { harness: this.harness, session: this.session, from }, (c) => {
+        if (this.closed) return false;
+        found++;
+        this.commits.push(c);
+        if (this.commits.length > commitsMax) this.older = Boolean(this.commits.shift());
+        return true;
+      });
+      this.error = "";
+      this.family = undefined;
+      this.check = undefined;
+    } catch (err) {
+      this.error = String(err?.message ?? err);
+    }
+    this.reading = false;
+    this.lines = history.timeline(this.commits);
+    if (this.closed) return;
+    const last = this.commits.at(-1)?.seq ?? 0;
+    const behind = last < (this.doc()?.seq ?? 0);
+    if (behind && !this.error && found === 0) {
+      this.error = `the log ends at place ${last}, behind the document, which is at place ${this.doc().seq}`;
+    }
+    if (behind && !this.error) this.#read();
+    else this.#ask();
+    this.app.draw();
+  }
+
+  // #ask reads what only a service knows: the sessions of the same root, and whether a compaction is due.
+  async #ask() {
+    const doc = this.doc();
+    if (!doc || this.asking) return;
+    this.asking = true;
+    const { net } = this.app;
+    const family = await net.ask("ledger", "list", { harness: this.harness, root: doc.root || this.session });
+    if (family.code === 200) this.family = history.tree(family.body.documents ?? []);
+    const check = await net.ask("compaction", "check", { harness: this.harness, session: this.session });
+    if (check.code === 200) this.check = check.body;
+    this.asking = false;
+    this.app.draw();
+  }
+
+  // request asks a service for something about this session, and shows what it replied.
+  async request(service, verb, body, what) {
+    if (!this.live() || this.busy) return undefined;
+    this.busy = true;
+    this.verdict = undefined;
+    this.app.draw();
+    const { harness, session } = this;
+    const reply = await this.app.net.ask(service, verb, { harness, session, by: this.app.person(), ...body });
+    this.busy = false;
+    const said = verdict(reply, this.app.now());
+    this.verdict = { ...said, text: `${what}: ${said.text}` };
+    this.app.draw();
+    return reply.code;
+  }
+
+  // send sends the message of the form. Its id is kept until the service has replied, so that a message whose reply was
+  // lost is not stored twice.
+  async send() {
+    if (this.text.trim() === "") return;
+    this.message ??= createInbox("m").slice(2);
+    const code = await this.request("compaction", "send", { message: this.message, content: this.text }, "send");
+    if (code === undefined || code === 0) return;
+    this.message = undefined;
+    if (code === 200) this.text = "";
+    this.app.draw();
+  }
+
+  // travel reads the document as it was at a place of the log, and at a second one; 0 is now.
+  async travel(at, to) {
+    this.past = { at, to, loading: true };
+    this.app.draw();
+    const read = async (seq) => {
+      if (!seq) return this.doc();
+      const reply = await this.app.net.ask("ledger", "get",
+        { harness: this.harness, session: this.session, at: seq, by: this.app.person() });
+      if (reply.code !== 200) throw new Error(verdict(reply, this.app.now()).text);
+      return reply.body.document;
+    };
+    const past = { at, to };
+    try {
+      past.before = await read(at); // one after the other: a person reads one past document at a time
+      past.after = await read(to);
+    } catch (err) {
+      past.error = String(err?.message ?? err);
+    }
+    if (this.past.at === at && this.past.to === to) this.past = past;
+    this.app.draw();
+  }
+}
+
+// sessionPage draws the page.
+export function sessionPage(page) {
+  const doc = page.doc();
+  const name = visible(`${page.harness}/${page.session}`);
+  if (!doc) {
+    return html`<h2>${name}</h2><p class="note" id="nosession">
+      ${page.bucket.loaded ? "There is no such session." : "Reading the session …"}</p>`;
+  }
+  return html`<article class="session">
+    ${headPart(page, doc, name)}
+    ${page.verdict ? html`<p class="verdict ${page.verdict.kind}" role="status">${page.verdict.text}</p>` : nothing}
+    ${promptPart(doc)} ${retryPart(page, doc)} ${queuePart(page, doc)} ${actPart(page, doc)}
+    ${familyPart(page)} ${policyPart(page, doc)} ${pastPart(page)} ${timelinePart(page)}
+  </article>`;
+}
+
+function headPart(page, doc, name) {
+  const now = page.app.now();
+  const cause = history.causeOf(doc, page.lines ?? []);
+  const parent = doc.parent ? html` · sub-agent of <a href=${sessionLink(page.harness, doc.parent)}>${
+    visible(doc.parent)}</a>` : nothing;
+  return html`<h2>${name} ${doc.title ? html`<span class="title">${line(doc.title)}</span>` : nothing}</h2>
+    <dl class="facts-of">
+      <dt>phase</dt><dd><b id="phase">${visible(doc.phase)}</b>${cause
+        ? html` <a href="#" class="cause" @click=${(e) => {
+          e.preventDefault();
+          page.open.add(cause.key);
+          page.app.draw();
+          document.getElementById(`line-${cause.key}`)?.scrollIntoView({ block: "center" });
+        }}>because of ${cause.kind} ${cause.seq} by ${cause.author}</a>`
+        : nothing}</dd>
+      <dt>owner</dt><dd>${history.ownerOf(doc)}${parent}</dd>
+      ${doc.agent || doc.model
+        ? html`<dt>agent</dt><dd>${visible([doc.agent, doc.model].filter(Boolean).join(" · "))}</dd>`
+        : nothing}
+      ${doc.turn
+        ? html`<dt>turn</dt><dd>${visible(doc.turn.id)}, ${visible(doc.turn.cause)},
+          attempt ${doc.turn.attempt}, since ${ago(doc.turn.since, now)}</dd>`
+        : nothing}
+      ${Object.entries(doc.tools ?? {}).map(([id, t]) => html`<dt>call</dt><dd>${line(t.name, 60)} ${line(t.title, 100)}
+        <span class="soft">${visible(id)}, ${ago(t.since, now)}</span></dd>`)}
+      <dt>usage</dt><dd>${usagePart(doc)} ${checkPart(page)}</dd>
+      <dt>changed</dt><dd>${ago(doc.updated_at, now)} ago, at place ${doc.seq}</dd>
+    </dl>`;
+}
+
+function usagePart(doc) {
+  const u = doc.usage ?? {};
+  if (!u.limit) return html`${u.used ? `${u.used.toLocaleString("en")} tokens` : "not reported"}`;
+  return html`<meter min="0" max="100" high=${(doc.policy?.compaction_threshold ?? 0.7) * 100} value=${u.percent}
+    aria-label="context used"></meter> ${Math.round(u.percent)} % of ${u.limit.toLocaleString("en")}
+    tokens${u.warn ? ", nearly full" : ""}`;
+}
+
+function checkPart(page) {
+  const c = page.check;
+  if (!c) return nothing;
+  return html`<span class="soft">· would be compacted: ${c.would ? "yes" : "no"}, ${visible(c.reason)}</span>`;
+}
+
+function promptPart(doc) {
+  const waiting = Object.entries(doc.prompts ?? {}).filter(([, p]) => p.status === "awaiting");
+  if (waiting.length === 0) return nothing;
+  return html`<p class="waits">waits for a person: ${waiting.map(([id, p]) => html`
+    <a href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>
+      ${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
+}
+
+function retryPart(page, doc) {
+  const retry = history.retryOf(doc, page.app.now());
+  if (!retry) return nothing;
+  const dead = !page.live() || page.busy;
+  return html`<section aria-label="Retry"><p id="retry"><b>${retry.text}</b> ${retry.at ? `at ${retry.at}` : ""}
+    <span class="soft">${retry.why}</span></p>
+    <p class="buttons">
+    <button ?disabled=${dead} @click=${() => page.request("retry", "now", {}, "retry now")}>Retry now</button>
+    ${retry.planned
+      ? html`<button ?disabled=${dead}
+        @click=${() => page.request("retry", "cancel", {}, "cancel the retry")}>Cancel the retry</button>`
+      : nothing}</p></section>`;
+}
+
+function queuePart(page, doc) {
+  const queue = doc.queue ?? [];
+  if (queue.length === 0) return nothing;
+  const dead = !page.live() || page.busy;
+  const held = doc.held_seq ? ", held until a person acts" : "";
+  return html`<section aria-label="Queue"><h3>queue ${queue.length}${held}</h3>
+    <ol id="queue">${repeat(queue, (m) => m.message, (m) => {
+      const said = page.messages.get(m.seq).value?.events.find((e) => e.data?.message === m.message);
+      const text = said ? history.contentOf(said.data.content) || said.data.ref : m.message;
+      return html`<li><span class="full">${visible(text)}</span>
+        <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}</span>
+        <button ?disabled=${dead} @click=${() => page.request("compaction", "withdraw", { message: m.message },
+          "withdraw")}>Withdraw</button></li>`;
+    })}</ol></section>`;
+}
+
+function actPart(page, doc) {
+  if (doc.phase === "closed") return nothing;
+  const dead = !page.live() || page.busy;
+  const act = (label, service, verb, body) => html`<button ?disabled=${dead}
+    @click=${() => page.request(service, verb, body, label.toLowerCase())}>${label}</button>`;
+  return html`<section aria-label="Ask for">
+    <label class="own">message
+      <textarea id="message" rows="2" .value=${page.text} @input=${(e) => {
+        page.text = e.target.value;
+        page.message = undefined;
+      }}></textarea></label>
+    <p class="buttons">
+      <button class="main" ?disabled=${dead} @click=${() => page.send()}>Send</button>
+      ${act("Stop", "ledger", "stop", {})}
+      ${doc.phase === "waiting" ? act("Stop although it waits", "ledger", "stop", { force: true }) : nothing}
+      ${doc.phase === "interrupted" ? act("Resume", "retry", "resume", {}) : nothing}
+      ${act("Compact", "compaction", "compact", {})}
+    </p></section>`;
+}
+
+function familyPart(page) {
+  if (!page.family || page.family.length < 2) return nothing;
+  return html`<section aria-label="Sessions of this root"><h3>sessions of this root</h3>
+    <ul class="tree">${page.family.map(({ depth, document: d }) => html`<li>${"– ".repeat(depth)}
+      ${d.session === page.session
+      ? html`<b>${visible(d.session)}</b>`
+      : html`<a href=${sessionLink(d.harness, d.session)}>${visible(d.session)}</a>`}
+      ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul></section>`;
+}
+
+function policyPart(page, doc) {
+  return html`<details><summary>policy</summary><dl class="facts-of">${fields(doc.policy).map((f) =>
+    html`<dt>${f.name}</dt><dd>${f.text}</dd>`)}</dl></details>`;
+}
+
+// pastPart is the time travel: the fields in which the document was different at another place of the log.
+function pastPart(page) {
+  const { commits, past } = page;
+  if (commits.length < 2) return nothing;
+  const at = commits.findIndex((c) => c.seq === past.at);
+  return html`<details id="past" ?open=${Boolean(past.at)}><summary>as it was</summary>
+    <label class="own">at place <output>${past.at ?? "–"}</output>
+      <input type="range" min="0" max=${commits.length - 1} .value=${String(at < 0 ? commits.length - 1 : at)}
+        @change=${(e) => page.travel(commits[Number(e.target.value)].seq, past.to)}></label>
+    <label class="own">compared with
+      <select @change=${(e) => page.travel(past.at ?? commits[0].seq, Number(e.target.value))}>
+      <option value="0">now</option>
+      ${commits.slice(-linesDrawn).map((c) => html`<option value=${c.seq}>${c.seq} ${c.events[0]
+        ? history.kindOf(c.events[0]) : ""}</option>`)}</select></label>
+    ${past.loading ? html`<p class="note">reading …</p>` : nothing}
+    ${past.error ? html`<p class="verdict refused">${visible(past.error)}</p>` : nothing}
+    ${past.before && past.after ? differencePart(past) : nothing}</details>`;
+}
+
+function differencePart({ before, after }) {
+  const list = history.differences(before, after);
+  if (list.length === 0) return html`<p class="note">no difference</p>`;
+  return html`<table id="differences"><thead><tr><th>field</th><th>then: ${visible(before.phase)}</th>
+    <th>other: ${visible(after.phase)}</th></tr></thead>
+    <tbody>${list.map((d) => html`<tr><th>${d.path}</th><td>${d.from}</td><td>${d.to}</td></tr>`)}</tbody></table>`;
+}
+
+function timelinePart(page) {
+  const lines = page.lines ?? [];
+  const shown = lines.slice(-linesDrawn).reverse();
+  const now = page.app.now();
+  return html`<section aria-label="Log"><h3>log, newest first</h3>
+    ${page.error ? html`<p class="verdict refused">The log cannot be read: ${visible(page.error)}</p>` : nothing}
+    <ol id="timeline">${repeat(shown, (l) => l.key, (l) => html`<li id=${`line-${l.key}`}>
+      <button class="line" aria-expanded=${page.open.has(l.key)} @click=${() => {
+        if (!page.open.delete(l.key)) page.open.add(l.key);
+        page.app.draw();
+      }}><span class="age">${clock(l.at, now)}</span> <span class="seq">${l.seq}</span>
+        <span class="event">${visible(l.kind)}</span> <span class="author">${l.author}</span>
+        <span class="what">${l.text}</span></button>
+      ${page.open.has(l.key) ? html`<dl class="facts-of">${fields(l.event.data).map((f) =>
+        html`<dt>${f.name}</dt><dd class="full">${f.text}</dd>`)}
+        <dt>id</dt><dd>${visible(l.event.id)}</dd><dt>source</dt><dd>${visible(l.event.source)}</dd></dl>` : nothing}
+    </li>`)}</ol>
+    ${page.older || lines.length > linesDrawn
+      ? html`<p class="note">Older events:
+        <code>holdfast events ${visible(`${page.harness}/${page.session}`)}</code></p>`
+      : nothing}</section>`;
+}

@@ -1,0 +1,106 @@
+package board
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	served "github.com/holdfast-dev/holdfast/internal/board"
+)
+
+// rows is JavaScript that makes rows of the inbox: map("h/s p 5") has one of harness h, session s, prompt p and instant
+// 5; "h/sub/s p 5" one of the sub-agent sub of the root s; "!" behind it means that it is decided.
+const rows = `const { rowOf, ...doc } = await import("/doc.js");
+	const text = await import("/text.js");
+	const history = await import("/history.js");
+	const row = (s) => { const [name, prompt, at, gone] = s.split(" ");
+		const [harness, session, root] = name.split("/");
+		return rowOf(name + "/" + prompt, {harness, session, root: root ?? session, prompt, kind: "question",
+			title: "Title of " + prompt, status: gone ? "answered" : "awaiting",
+			armed_at: new Date(1e12 + at * 1000).toISOString()}); };
+	const map = (...list) => new Map(list.map(row).map((r) => [r.key, r]));
+	const merge = (shown, rows, calm) => { const m = doc.merge(shown, rows, calm, () => false);
+		return m.order.join(" ") + " held " + m.held; };`
+
+// TestViewModels runs the page's pure functions in the browser, without a broker.
+func TestViewModels(t *testing.T) {
+	h, err := served.New(served.Cell{Prefix: "hf", Person: "ann"}, "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	p := newPage(t, srv.URL+"/vendor/LICENSES.txt")
+	for _, c := range []struct{ name, expression, want string }{
+		{"oldest first, in groups", `doc.arrange([...map("h/a p 5", "h/b p 1", "h/sub/b q 9", "h/a r 0")
+			.values()]).join(" ")`, "h/a/r h/a/p h/b/p h/sub/b/q"},
+		{"a new group is added at the end", `merge(["h/a/p"], map("h/a p 5", "h/b p 1"), false)`, "h/a/p h/b/p held 0"},
+		{"a row of the last group is added at the end", `merge(["h/a/p"], map("h/a p 5", "h/a q 1"), false)`,
+			"h/a/p h/a/q held 0"},
+		{"a row that would move others is held",
+			`merge(["h/a/p", "h/b/p"], map("h/a p 5", "h/b p 6", "h/a q 7"), false)`,
+			"h/a/p h/b/p held 1"},
+		{"a decided row stays under the hand", `merge(["h/a/p", "h/b/p"], map("h/a p 5 !", "h/b p 6"), false)`,
+			"h/a/p h/b/p held 0"},
+		{"and goes when hands are off", `merge(["h/a/p", "h/b/p"], map("h/a p 5 !", "h/b p 6", "h/c p 1"), true)`,
+			"h/c/p h/b/p held 0"},
+		{"a removed row goes", `merge(["h/a/p", "h/b/p"], map("h/b p 6"), false)`, "h/b/p held 0"},
+		{"what was decided before is not added", `merge([], map("h/a p 5 !"), true)`, " held 0"},
+		{"few rows are drawn", `(() => { const m = map(...Array.from({length: 300}, (_, i) => "h/s" + i + " p " + i));
+			const g = doc.grouped([...m.keys()], m, "", undefined);
+			return g.groups.length + " " + g.more; })()`, "200 100"},
+		{"the filter has words", `[...map("h/a p 5", "h/b zz 1").values()].filter((r) =>
+			doc.matches(r, "TITLE zz")).map((r) => r.key).join()`, "h/b/zz"},
+		{"a link", `doc.linkOf({harness: "h", session: "a/b", prompt: "ü"})`, "#/p/h/a%2Fb/%C3%BC"},
+		{"a link back", `JSON.stringify(doc.routeOf("#/p/h/a%2Fb/%C3%BC").only)`,
+			`{"harness":"h","session":"a/b","prompt":"ü"}`},
+		{"no link", `doc.routeOf("#/p/%E0%A4%A/x/y").page`, "inbox"},
+		{"409", `doc.verdict({code: 409, text: "x", body: {status: "answered", by: "bob", at: "2026-11-22T12:00:00Z",
+			answers: [{selected: ["blue"]}]}}, Date.parse("2026-11-22T12:00:03Z")).text
+			.replace(/at \S+( \S+)? \(/, "at T (")`,
+			"409, another decision stands: answered by bob at T (3s ago): blue"},
+		{"410", `doc.verdict({code: 410, text: "x", body: {status: "expired", reason: "owner-lost"}}, 0).text`,
+			"410, it no longer waits: expired: owner-lost"},
+		{"no reply", `doc.verdict({code: 0, text: "no reply: TIMEOUT"}, 0).kind`, "unknown"},
+		{"one choice", `JSON.stringify(doc.choose({multi: false}, {selected: ["a"], text: "t"}, "b"))`,
+			`{"text":"","selected":["b"]}`},
+		{"several choices", `JSON.stringify(doc.choose({multi: true}, {selected: ["a", "b"], text: "t"}, "a"))`,
+			`{"text":"t","selected":["b"]}`},
+		{"each question has an answer", `JSON.stringify(doc.answersOf([{id: "a"}, {id: "b"}],
+			{b: {selected: [], text: " t "}}))`,
+			`[{"question":"a","selected":[]},{"question":"b","selected":[],"text":" t "}]`},
+		{"hidden characters", `text.visible("a\u202eb\u200bc\u0007d\n\te\u{e0041}")`,
+			"a⟦U+202E⟧b⟦U+200B⟧c⟦U+0007⟧d\n\te⟦U+E0041⟧"},
+		{"a field toString", `text.visible({toString: 1}) + text.line({valueOf: 1, toString: 2})`,
+			`{"toString":1}{"valueOf":1,"toString":2}`},
+		{"a value too deep to be written", `text.fields({a: JSON.parse("[".repeat(1e5) + "]".repeat(1e5))})[0].text
+			.includes("cannot be shown")`, "true"},
+		{"the fields of an input", `JSON.stringify(text.fields({a: null, b: 1, c: [2]}).map((f) => f.text))`,
+			`["null","1","[\n  2\n]"]`},
+		{"a token", `text.token("a.b/ü")`, "a=2Eb=2F=C3=BC"},
+		{"a token back", `history.decode("a=2Eb=2F=C3=BC%41")`, "a.b/ü%41"},
+		{"the past", `JSON.stringify(history.differences({a: 1, head: {x: 1}, b: {c: [1], d: 2}},
+			{a: 1, b: {c: [2], d: 2}, e: "x"}))`,
+			`[{"path":"b.c","from":"[1]","to":"[2]"},{"path":"e","from":"–","to":"x"}]`},
+		{"sub-agents under their parents", `history.tree([{session: "c", parent: "b"}, {session: "r"}, {session: "b",
+			parent: "r"}]).map((n) => n.depth + n.document.session).join(" ")`, "0r 1b 2c"},
+		{"malformed events", `history.timeline([{seq: 3, writer: "harness", events: [
+			{type: "holdfast.constructor", data: {reason: "why"}}, null,
+			{type: "holdfast.prompt.answered", data: {answers: 5}},
+			{type: "holdfast.turn.completed", data: {finish: "done"}}]}]).map((l) => l.key + " " + l.kind + " " +
+			l.text.split(":")[0]).join()`,
+			"3.0 constructor why,3.1 malformed malformed,3.2 malformed malformed,3.3 turn.completed done"},
+		{"an unknown phase", `history.causeOf({phase: "constructor", seq: 9}, [])`, "undefined"},
+		{"a countdown", `JSON.stringify(history.retryOf({retry: {state: "scheduled", attempt: 2,
+			due_at: "2026-11-22T12:00:07Z"}}, Date.parse("2026-11-22T12:00:00.5Z")).text)`, `"retry 2 in 7s"`},
+		{"the cause of a phase", `history.causeOf({phase: "running", seq: 9, turn: {id: "t2"}}, history.timeline([
+			{seq: 3, writer: "harness", events: [{type: "holdfast.turn.started", subject: "t1"}]},
+			{seq: 8, writer: "harness", events: [{type: "holdfast.turn.started", subject: "t2"}]},
+			])).seq`, "8"},
+	} {
+		got := eval[string](p, fmt.Sprintf("(async () => { %s; return String(%s); })()", rows, c.expression))
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

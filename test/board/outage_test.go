@@ -1,0 +1,246 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const (
+	staleMax = 20 * time.Second // from the death of everything until the page says that it is old, on a loaded machine
+	many     = 10_000           // prompts
+	drawnMax = 200              // rows that the page draws at most
+)
+
+// shownKeys are the keys of the rows that wait, as the page has them, sorted.
+func shownKeys(p *page) []string {
+	keys := eval[[]string](p, `[...holdfast.app.bucket.rows.values()].filter((r) => r.waits).map((r) => r.key)`)
+	slices.Sort(keys)
+	return keys
+}
+
+// Everything under the page is killed: it says that it is old, lets nothing be sent, and is whole again by itself. A
+// prompt that was decided while the page could not see it is gone from what waits.
+func TestPageSurvivesTheDeathOfEverything(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	s, turn := c.open(h, "wall", harness.OpenOptions{})
+	for _, id := range []string{"one", "two", "three"} {
+		c.ask(s, turn, id, question("colour", "Which colour? "+id, "red", "blue"))
+	}
+	p := board(t, c, "#/p/painter/wall/one")
+	p.wait(`document.querySelector(".row.open")`)
+	p.press("1")
+	p.wait(`!document.querySelector("button.main").disabled`)
+	c.end(syscall.SIGKILL)
+	took := p.wait(`document.querySelector("#state.stale")`)
+	t.Logf("the page said that it is old %s after the death", took)
+	if took > staleMax {
+		t.Errorf("the page said that it is old %s after the death, want at most %s", took, staleMax)
+	}
+	p.shows("reconnecting")
+	p.shows("as of ")
+	p.wait(`document.querySelector("button.main").disabled`)
+	p.press("\r") // nothing is kept for later
+	p.shot("stale")
+
+	c.start("--board=false") // the page cannot see what happens now
+	nc := c.connect()
+	c.request(nc, "answer", map[string]any{"harness": "painter", "session": "wall", "prompt": "two", "by": "bob",
+		"answers": []any{map[string]any{"question": "colour", "selected": []string{"red"}}}})
+	c.state(nc) // the broker is up
+	gone := events.BlockerKey("painter", "wall", "wall", "ghost")
+	c.end(syscall.SIGKILL)
+	eval[bool](p, fmt.Sprintf(`(holdfast.app.bucket.put(%s, {harness: "painter", session: "wall", root: "wall",
+		prompt: "ghost", status: "awaiting", kind: "question"}), true)`, quote(gone)))
+	c.start()
+	p.wait(`document.querySelector("#state.live")`)
+	want := []string{events.BlockerKey("painter", "wall", "wall", "one"),
+		events.BlockerKey("painter", "wall", "wall", "three")}
+	slices.Sort(want)
+	p.wait(`[...holdfast.app.bucket.rows.values()].filter((r) => r.waits).length === 2`)
+	if got := shownKeys(p); !slices.Equal(got, want) {
+		t.Errorf("the page shows %v, want %v", got, want)
+	}
+	if b := c.entry(nc, "painter", "wall", "wall", "one"); b["status"] != "awaiting" {
+		t.Errorf("an answer to an old screen was sent: %v", b["status"])
+	}
+	p.press("\r")
+	p.shows("answered by ann")
+}
+
+// A page that cannot be drawn says so, shows nothing that looks live, and sends nothing. It is whole again by itself.
+func TestPageThatCannotBeDrawn(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "one", question("colour", "Which colour?", "red", "blue"))
+	p := board(t, c, "#/p/painter/wall/one")
+	p.wait(`document.querySelector(".row.open")`)
+	p.press("1")
+	p.wait(`!document.querySelector("button.main").disabled`)
+	eval[bool](p, `(holdfast.app.show = holdfast.app.notices.state, holdfast.app.notices.state = () => {
+		throw new Error("a defect");
+	}, holdfast.app.draw(), true)`)
+	p.shows("This page cannot be drawn: a defect")
+	if eval[bool](p, `Boolean(document.querySelector(".row, #state")) || holdfast.app.live()`) {
+		t.Errorf("a page that cannot be drawn looks live:\n%s", p.text())
+	}
+	p.press("\r")
+	eval[bool](p, `(holdfast.app.notices.state = holdfast.app.show, holdfast.app.draw(), true)`)
+	p.wait(`document.querySelector("#state.live") && !document.querySelector("button.main").disabled`)
+	if eval[bool](p, `!document.getElementById("failed").hidden`) {
+		t.Error("a page that is drawn says that it cannot be")
+	}
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "one"); b["status"] != "awaiting" {
+		t.Errorf("a page that cannot be drawn sent an answer: %v", b["status"])
+	}
+	p.press("\r")
+	p.shows("answered by ann")
+}
+
+// A malformed entry of the people's view is no row, and does not end the reading of the others.
+func TestMalformedEntryIsLeftOut(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "one", question("colour", "Which colour?", "red"))
+	kv := c.state(c.connect())
+	until(t, "the question is in the view", func() bool {
+		_, err := kv.Get(t.Context(), events.BlockerKey("painter", "wall", "wall", "one"))
+		return err == nil
+	})
+	if _, err := kv.Put(t.Context(), events.BlockerKey("painter", "wall", "wall", "bad"), []byte("null")); err != nil {
+		t.Fatal(err)
+	}
+	p := board(t, c, "")
+	p.shows("Which colour?")
+	if got := eval[int](p, `holdfast.app.bucket.rows.size`); got != 1 {
+		t.Errorf("%d rows, want 1", got)
+	}
+}
+
+// A page of another origin, and one whose name resolves to this machine, get nothing.
+func TestAnotherOriginIsRefused(t *testing.T) {
+	c := newCell(t)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<!doctype html><title>another page</title>"))
+	}))
+	defer other.Close()
+	p := newPage(t, other.URL)
+	opened := `new Promise((done) => { const w = new WebSocket("ws://%s/nats");
+		w.onopen = () => done("open"); w.onerror = () => done("refused"); })`
+	if got := eval[string](p, fmt.Sprintf(opened, c.http)); got != "refused" {
+		t.Errorf("the websocket of another page is %s", got)
+	}
+	read := `fetch(%s).then((r) => r.text(), () => "refused")`
+	for _, path := range []string{"cell.json", "metrics", "healthz"} {
+		if got := eval[string](p, fmt.Sprintf(read, quote(c.url()+path))); got != "refused" {
+			t.Errorf("another page reads %s: %s", path, got)
+		}
+	}
+	b := board(t, c, "")
+	if got := eval[string](b, fmt.Sprintf(opened, c.http)); got != "open" {
+		t.Errorf("the board's own websocket is %s", got)
+	}
+	_, port, _ := net.SplitHostPort(c.http)
+	r := newPage(t, "http://"+rebound+":"+port+"/")
+	r.shows("this address listens on loopback")
+	for _, path := range []string{"/metrics", "/healthz", "/cell.json"} {
+		got := eval[int](r, fmt.Sprintf(`fetch(%s).then((r) => r.status)`, quote(path)))
+		if got != http.StatusMisdirectedRequest {
+			t.Errorf("a name that resolves to this machine reads %s: status %d", path, got)
+		}
+	}
+	if got := eval[string](r, fmt.Sprintf(opened, rebound+":"+port)); got != "refused" {
+		t.Errorf("the websocket of such a page is %s", got)
+	}
+}
+
+// Ten thousand prompts: few rows are drawn, all are counted and found, and one more is shown.
+func TestTenThousandPrompts(t *testing.T) {
+	c := newCell(t)
+	nc := c.connect()
+	put := func(i int) {
+		session := fmt.Sprintf("s%05d", i)
+		body, err := json.Marshal(map[string]any{"harness": "load", "session": session, "root": session, "prompt": "p",
+			"kind": "question", "title": fmt.Sprintf("Question number %d?", i), "status": "awaiting", "owned": true,
+			"armed_at": time.Unix(1_700_000_000+int64(i), 0).UTC(), "blocking": true, "seq": i,
+			"questions": []any{map[string]any{"id": "q", "question": "Which?", "options": []any{}, "multi": false,
+				"custom": true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := nats.NewMsg("$KV.hf_state." + events.BlockerKey("load", session, session, "p"))
+		m.Data = body
+		if err := nc.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range many {
+		put(i)
+	}
+	kv := c.state(nc)
+	until(t, "all prompts are stored", func() bool {
+		s, err := kv.Status(t.Context())
+		return err == nil && s.Values() >= many
+	})
+	p := board(t, c, "")
+	p.wait(`document.querySelector("#waiting").textContent === "10,000"`)
+	rows := `document.querySelectorAll(".row").length`
+	if got := eval[int](p, rows); got == 0 || got > drawnMax {
+		t.Errorf("%d rows are drawn, want at most %d", got, drawnMax)
+	}
+	p.shows("… and 9,800 more: narrow the filter")
+	p.shot("many")
+	put(many)
+	took := p.wait(`document.querySelector("#waiting").textContent === "10,001"`)
+	t.Logf("one more prompt was counted after %s", took)
+	eval[bool](p, `(globalThis.tasks = [], new PerformanceObserver((l) => { for (const e of l.getEntries())
+		tasks.push(e.duration); }).observe({type: "longtask"}), true)`)
+	for i := range 100 {
+		put(i)
+	}
+	put(many + 1)
+	p.wait(`document.querySelector("#waiting").textContent === "10,002"`)
+	t.Logf("the longest task of 101 updates took %.0f ms", eval[float64](p, `Math.max(0, ...tasks)`))
+	if got := eval[int](p, rows); got > drawnMax {
+		t.Errorf("%d rows are drawn, want at most %d", got, drawnMax)
+	}
+	p.press("/")
+	p.wait(`document.activeElement.id === "filter"`)
+	p.keys("9876?")
+	p.wait(rows + ` === 1`)
+	p.shows("Question number 9876?")
+}
+
+// A connection that is silent and not closed, as after a laptop slept, is noticed by the page itself.
+func TestSilenceIsNotTakenForPeace(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "one", question("colour", "Which colour?", "red"))
+	p := board(t, c, "#/p/painter/wall/one")
+	p.wait(`document.querySelector(".row.open")`)
+	c.signal(syscall.SIGSTOP)
+	p.wait(`document.querySelector("#state.stale")`)
+	p.wait(`[...document.querySelectorAll(".row.open .buttons button")].slice(0, 3).every((b) => b.disabled)`)
+	if eval[bool](p, `!holdfast.app.net.connected`) {
+		t.Log("the connection was closed meanwhile: the machine is slow")
+	}
+	c.signal(syscall.SIGCONT)
+	p.wait(`document.querySelector("#state.live")`)
+	p.press("1")
+	p.wait(`!document.querySelector("button.main").disabled`)
+	p.press("\r")
+	p.shows("answered by ann")
+}

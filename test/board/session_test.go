@@ -1,0 +1,141 @@
+package board
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// The page of a session says what it does and which event made that so; a retry counts down, and runs when a person
+// says so; the queue can be taken back; the past is exact.
+func TestSessionSaysWhy(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("coder")
+	s, turn := c.open(h, "build", harness.OpenOptions{Title: "Build it", Agent: "coder", Model: "small"})
+	c.append(s, events.ToolStarted{Call: "test", Turn: turn.ID(), Name: "bash", Input: []byte(`{"command":"go test"}`)},
+		events.ToolCompleted{Call: "test", Output: []byte(`"PASS <i>all</i>"`)})
+	c.append(s, events.UsageReported{Turn: turn.ID(), Model: "small", Tokens: events.Tokens{Input: 60_000},
+		ContextLimit: 100_000})
+	began := s.State().Seq
+	p := board(t, c, "#/s/coder/build")
+	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
+	p.shows("because of turn.started")
+	p.shows("60 % of 100,000")
+	p.wait(`document.querySelectorAll("#timeline li").length >= 5`)
+
+	// A message waits behind the turn, and is taken back.
+	p.do(focus("#message"))
+	p.keys("and the ceiling")
+	p.click(".buttons .main")
+	p.shows("send: stored at")
+	p.shows("and the ceiling")
+	p.shot("session")
+	p.click("#queue button")
+	p.wait(`!document.querySelector("#queue")`)
+	p.shows("withdraw: stored at")
+
+	// The turn fails: the countdown is by the broker's clock, and a person cancels it, or has it at once.
+	c.append(s, events.TurnFailed{Turn: turn.ID(), Error: events.Failure{Kind: "rate_limit", Text: "429: slow down",
+		RetryAfterMS: 600_000}})
+	p.wait(`document.querySelector("#phase").textContent === "retrying"`)
+	p.shows("because of retry.scheduled")
+	p.shows("retry 1 in ")
+	p.shows("429: slow down")
+	p.shot("retrying")
+	left := `Number(/in (\d+)m/.exec(document.querySelector("#retry").textContent)?.[1] ?? 0)`
+	if got := eval[int](p, left); got < 8 || got > 10 {
+		t.Errorf("the retry is said to be due in %d minutes, want 9 or 10", got)
+	}
+	p.click(`section[aria-label="Retry"] button:nth-of-type(2)`)
+	p.shows("no retry: cancelled")
+	p.click(`section[aria-label="Retry"] button:nth-of-type(1)`)
+	p.shows("retry now: stored at")
+	p.shows("turn.requested")
+
+	// The document as it was, beside what it is now.
+	eval[bool](p, fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began))
+	p.wait(`document.querySelector("#differences")`)
+	p.shows("then: running")
+	if !eval[bool](p, `[...document.querySelectorAll("#differences th")].some((e) => e.textContent === "seq")`) {
+		t.Error("the difference of two documents lacks their places")
+	}
+	p.do(scroll("#past"))
+	p.shot("past")
+	if eval[bool](p, `Boolean(document.querySelector("#timeline i"))`) {
+		t.Error("text of a tool became markup")
+	}
+	q := board(t, c, "#/sessions")
+	q.shows("coder/build")
+	q.shows("Build it")
+	q.shot("sessions")
+	q.press("gi")
+	q.shows("Nothing waits for you.")
+}
+
+// A log that lacks commits of the document is read once for each change, and the page says so.
+func TestLogBehindTheDocument(t *testing.T) {
+	c := newCell(t)
+	s, _ := c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	p := board(t, c, "#/s/coder/build")
+	p.wait(fmt.Sprintf(`holdfast.app.page.commits?.at(-1)?.seq === %d && !holdfast.app.page.reading`, s.State().Seq))
+	eval[bool](p, `(() => {
+		const { net, page } = holdfast.app;
+		const api = net.api.bind(net);
+		globalThis.reads = 0;
+		net.api = (subject, body) => {
+			if (subject.startsWith("CONSUMER.CREATE.HF_LOG")) reads++;
+			return api(subject, body);
+		};
+		page.bucket.put(page.key, { ...page.doc(), seq: 1e9 });
+		return true;
+	})()`)
+	p.wait(`document.body.innerText.includes("behind the document, which is at place 1000000000")`)
+	if got := eval[int](p, `reads`); got != 1 {
+		t.Errorf("the log was read %d times for one change, want once", got)
+	}
+}
+
+// The operator's page shows who works, on what, and for how long; it changes nothing.
+func TestOperatorSeesTheCell(t *testing.T) {
+	c := newCell(t)
+	c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	nc := c.connect()
+	if err := nc.Publish("hf.log.coder.broken.harness", []byte("this is no batch")); err != nil {
+		t.Fatal(err)
+	}
+	p := board(t, c, "#/operator")
+	for _, text := range []string{"ledger", "reconciler", "HF_LOG", "harness coder", "malformed", "coder/broken"} {
+		p.shows(text)
+	}
+	p.wait(`[...document.querySelectorAll('section[aria-label="work of services"] tr')].some((r) =>
+		r.textContent.includes("HF_LOG ledger") && r.textContent.includes("yes"))`)
+	p.click(`section[aria-label="recovery"] button`)
+	p.shows("sessions looked at")
+	p.shot("operator")
+}
+
+// A prompt that comes while the page is hidden has one notice, which leads to it.
+func TestNoticeOfAHiddenPage(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "old", question("q", "An old question?"))
+	p := board(t, c, "")
+	p.shows("An old question?")
+	eval[bool](p, `(globalThis.notices = [], globalThis.Notification = class {
+		static permission = "granted";
+		constructor(title, options) { notices.push({title, tag: options.tag}); globalThis.last = this; }
+		close() {}
+	}, Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), true)`)
+	c.ask(s, turn, "new", question("q", "A new question?"))
+	p.wait(`notices.length === 1 && notices[0].title === "A new question?"`)
+	p.wait(`document.title === "(2) Holdfast"`)
+	eval[bool](p, `(delete document.hidden, last.onclick(), true)`)
+	p.wait(`document.querySelector(".row.open[data-key$=new]")`)
+	c.ask(s, turn, "seen", question("q", "A question on the screen?"))
+	p.wait(`document.title === "(3) Holdfast"`)
+	if got := eval[int](p, `notices.length`); got != 1 {
+		t.Errorf("%d notices, want 1", got)
+	}
+}

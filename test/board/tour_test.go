@@ -1,0 +1,311 @@
+package board
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// A question appears by itself and is answered by keys; the ledger has what the keys chose.
+func TestQuestionIsAnsweredByKeys(t *testing.T) {
+	c := newCell(t)
+	p := board(t, c, "")
+	p.shows("Nothing waits for you.")
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{Title: "Paint the wall"})
+	c.ask(s, turn, "colour", question("colour", "Which colour shall the wall be?", "red", "blue"))
+	took := p.wait(`document.querySelector(".row.waits")`)
+	t.Logf("the question was on the page %s after it was stored", took)
+	p.shows("Paint the wall")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open")`)
+	p.shot("question")
+	p.press("2")
+	p.wait(`document.querySelector("input[type=radio]:checked")`)
+	p.press("\r")
+	p.wait(`document.querySelector(".row.decided")`)
+	p.shows("answered by ann")
+	p.shot("answered")
+	b := c.entry(c.connect(), "painter", "wall", "wall", "colour")
+	if got := b["answers"].([]any)[0].(map[string]any)["selected"].([]any)[0]; got != "blue" || b["by"] != "ann" {
+		t.Errorf("the ledger has %v by %v, want blue by ann", got, b["by"])
+	}
+}
+
+// Of two tabs one is first; the other one is shown who, what and when.
+func TestSecondAnswerIsRefusedWithTheFirst(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "colour", question("colour", "Which colour?", "red", "blue"))
+	p := board(t, c, "")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open")`)
+	// The second tab's watch is held, so that it answers what it still sees as open.
+	eval[bool](p, `(holdfast.app.bucket.put = () => {}, true)`)
+	q := board(t, c, "#/p/painter/wall/colour")
+	q.wait(`document.querySelector(".row.open")`)
+	q.press("2")
+	q.press("\r")
+	q.shows("answered by ann")
+	p.press("1")
+	p.wait(`document.querySelector("input[type=radio]:checked")`)
+	p.press("\r")
+	p.shows("409, another decision stands: answered by ann at")
+	p.shows("blue")
+	p.shot("refused")
+}
+
+// The whole input of a permission has to be read before it can be granted; hidden characters are visible, and text of
+// an agent is never markup.
+func TestPermissionIsGrantedAfterItsInputIsRead(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("coder")
+	c.open(h, "root", harness.OpenOptions{Title: "Release"})
+	s, turn := c.open(h, "trim", harness.OpenOptions{Parent: "root", Root: "root"})
+	long := "echo <b id=\"markup\">bold</b> \u202e gnitirw\n"
+	for range 200 {
+		long += "rm -rf build/\n"
+	}
+	c.permit(s, turn, "run", "bash: clean up", long+"echo end of the command")
+	p := board(t, c, "")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open .input dd")`)
+	p.shows("root ▸ trim")
+	p.shows("⟦U+202E⟧")
+	if eval[bool](p, `Boolean(document.getElementById("markup"))`) {
+		t.Error("text of the agent became markup")
+	}
+	p.press("o")
+	p.wait(`document.querySelector("input[type=radio]:checked")`)
+	p.shows("read the whole input first")
+	if !eval[bool](p, `document.querySelector("button.main").disabled`) {
+		t.Error("the permission can be granted before its input was read")
+	}
+	p.press("\r")
+	p.shot("permission")
+	eval[bool](p, `(document.querySelector(".row.open .input").scrollTop = 1e6, true)`)
+	p.wait(`!document.querySelector("button.main").disabled`)
+	nc := c.connect()
+	if b := c.entry(nc, "coder", "root", "trim", "run"); b["status"] != "awaiting" {
+		t.Errorf("the permission is %v before its input was read", b["status"])
+	}
+	p.press("\r")
+	p.wait(`document.querySelector(".row.decided")`)
+	if b := c.entry(nc, "coder", "root", "trim", "run"); b["status"] != "answered" {
+		t.Errorf("the permission is %v", b["status"])
+	}
+}
+
+// An input whose end is below the window, or under what covers the window, is not read. The keys bring it onto the
+// screen.
+func TestInputBelowTheWindowIsNotRead(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "root", harness.OpenOptions{})
+	c.permit(s, turn, "run", "bash: remove", "rm -rf build/")
+	p := board(t, c, "")
+	p.wait(`document.querySelector(".row.waits")`)
+	p.do(chromedp.EmulateViewport(1200, 260))
+	p.wait(`innerHeight === 260`)
+	eval[bool](p, `(document.querySelector(".row .head").click(), true)`)
+	p.wait(`document.querySelector(".row.open .input dd")`)
+	end := `document.querySelector(".row.open .input dd").getBoundingClientRect().bottom`
+	if !eval[bool](p, end+` > innerHeight`) {
+		t.Fatalf("the input ends at %v of 260 pixels", eval[float64](p, end))
+	}
+	drawn(p)
+	if !eval[bool](p, `document.querySelector(".form button.main").disabled`) ||
+		eval[int](p, `holdfast.app.inbox.shown.size`) != 0 {
+		t.Error("an input below the window counts as read")
+	}
+	p.shows("read the whole input first")
+	eval[bool](p, `(document.querySelector(".row.open .input").scrollIntoView({block: "end"}), true)`)
+	p.wait(`holdfast.app.inbox.shown.size === 1`)
+
+	q := board(t, c, "")
+	q.wait(`document.querySelector(".row.waits")`)
+	q.do(chromedp.EmulateViewport(1200, 260))
+	q.wait(`innerHeight === 260`)
+	q.press("j")
+	q.wait(`holdfast.app.inbox.shown.size === 1`)
+	if got := eval[float64](q, end); got > 260 {
+		t.Errorf("the input that counts as read ends at %v of 260 pixels", got)
+	}
+}
+
+// No key acts on a row that the filter hides.
+func TestKeysActOnWhatIsOnTheScreen(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "colour", question("colour", "Which colour?", "red", "blue"))
+	c.ask(s, turn, "brush", question("brush", "Which brush?", "wide", "fine"))
+	p := board(t, c, "")
+	p.wait(`document.querySelectorAll(".row.waits").length === 2`)
+	p.press("j")
+	p.wait(`document.querySelector(".row.open[data-key$=colour]")`)
+	p.press("1")
+	p.wait(`document.querySelector(".row.open input:checked")`)
+	p.do(focus("#filter"))
+	p.keys("brush")
+	p.wait(`document.querySelectorAll(".row").length === 1`)
+	eval[bool](p, `(document.activeElement.blur(), true)`)
+	p.press("2")
+	p.press("n")
+	p.press("x")
+	p.press("\r") // it opens the row that is on the screen
+	p.wait(`document.querySelector(".row.open[data-key$=brush]")`)
+	hidden := `holdfast.app.bucket.rows.get(` +
+		quote(events.BlockerKey("painter", "wall", "wall", "colour")) + `).version`
+	draft := eval[string](p, `JSON.stringify(holdfast.app.inbox.drafts.get(`+hidden+`))`)
+	if draft != `{"answers":{"colour":{"text":"","selected":["red"]}},"reason":"","refusing":false}` {
+		t.Errorf("keys changed the draft of a hidden row: %s", draft)
+	}
+	if eval[bool](p, `holdfast.app.inbox.selected.has(`+hidden+`)`) {
+		t.Error("a key selected a hidden row")
+	}
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "colour"); b["status"] != "awaiting" {
+		t.Errorf("a key answered a hidden row: %v", b["status"])
+	}
+}
+
+// A permission whose request is not where the view says it is has no input that can be read: it cannot be granted here.
+func TestPermissionWithoutItsRequestIsNotGranted(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "root", harness.OpenOptions{})
+	opened := s.State().Seq
+	c.permit(s, turn, "run", "bash: list", "ls")
+	p := board(t, c, "")
+	p.wait(`document.querySelector(".row.waits")`)
+	eval[bool](p, fmt.Sprintf(`(() => {
+		const { bucket } = holdfast.app;
+		const [[key, { blocker }]] = bucket.rows;
+		bucket.put(key, { ...blocker, seq: %d });
+		return true;
+	})()`, opened))
+	p.press("j")
+	p.shows(fmt.Sprintf("The input cannot be read: the commit %d has no request of the prompt", opened))
+	p.press("o")
+	p.wait(`document.querySelector(".row.open input:checked")`)
+	p.shows("read the whole input first")
+	if !eval[bool](p, `document.querySelector(".form button.main").disabled`) {
+		t.Error("a permission can be granted without its request")
+	}
+}
+
+// A permission that is asked for again under the same id is another one: what was read, chosen and selected before is
+// not about it.
+func TestPermissionThatIsAskedForAgainIsReadAgain(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "root", harness.OpenOptions{})
+	c.permit(s, turn, "run", "bash: list", "ls")
+	p := board(t, c, "")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open .input dd")`)
+	p.press("o")
+	p.press("x")
+	p.wait(`document.querySelector("button.main") && !document.querySelector(".form button.main").disabled`)
+	p.shows("1 selected")
+	long := "echo\n"
+	for range 200 {
+		long += "rm -rf build/\n"
+	}
+	input := []byte(`{"command":` + quote(long) + `}`)
+	c.append(s, events.ToolStarted{Call: "second", Turn: turn.ID(), Name: "bash", Input: input},
+		events.PromptRequested{Prompt: "run", Turn: turn.ID(), Call: "second", PromptKind: events.PromptPermission,
+			Title: "bash: remove", Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+	p.shows("bash: remove")
+	p.wait(`document.querySelector(".row.open .input dd")?.textContent.includes("rm -rf")`)
+	p.shows("read the whole input first")
+	if eval[bool](p, `Boolean(document.querySelector(".row.open input:checked, .row.selected, #bulk"))`) {
+		t.Error("what was chosen for the first request is chosen for the second one")
+	}
+	p.press("o")
+	p.press("\r")
+	p.press("x")
+	p.press("b")
+	eval[bool](p, `(document.querySelector(".row.open .input").scrollTop = 1e6, true)`)
+	p.wait(`!document.querySelector(".form button.main").disabled`)
+	if b := c.entry(c.connect(), "coder", "root", "root", "run"); b["status"] != "awaiting" {
+		t.Errorf("the second request is %v before its input was read", b["status"])
+	}
+}
+
+// A refusal carries its reason; an answer that does not fit is refused under its question; several questions are one
+// answer.
+func TestNoWithAReasonAndSeveralQuestions(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "plan", harness.OpenOptions{})
+	strict := events.Question{ID: "size", Question: "Which size?",
+		Options: []events.Option{{Label: "small"}, {Label: "large", Description: "takes an hour"}}}
+	c.ask(s, turn, "first", strict, question("name", "Which name?"))
+	p := board(t, c, "#/p/coder/plan/first")
+	p.wait(`document.querySelector(".row.open")`)
+	p.shot("several")
+	p.press("2")
+	p.wait(`document.querySelector("input[type=radio]:checked")`)
+	eval[bool](p, `(holdfast.app.inbox.draft(holdfast.app.inbox.row().version).answers.size =
+		{selected: ["huge"]}, true)`)
+	p.press("\r")
+	p.shows(`"huge" is not offered`)
+	p.shows("422, it does not fit, and the prompt still waits")
+	p.shot("misfit")
+	p.press("n")
+	p.wait(`document.activeElement.matches("textarea.reason")`)
+	p.keys("neither of them")
+	p.press("\r")
+	p.wait(`document.querySelector(".row.decided")`)
+	p.shows("rejected by ann")
+	if b := c.entry(c.connect(), "coder", "plan", "plan", "first"); b["reason"] != "neither of them" {
+		t.Errorf("the reason is %v", b["reason"])
+	}
+}
+
+// Rows of one shape have one answer, by a request each; a permission for more than one call is given alone, and each
+// permission has to be read.
+func TestSeveralRowsHaveOneAnswer(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "tests", harness.OpenOptions{})
+	for _, id := range []string{"a", "b", "c"} {
+		c.permit(s, turn, id, "bash: test "+id, "go test ./"+id)
+	}
+	c.ask(s, turn, "other", question("q", "Another shape?"))
+	p := board(t, c, "")
+	p.wait(`document.querySelectorAll(".row.waits").length === 4`)
+	read := `document.querySelector(".row.open .input") &&
+		holdfast.app.inbox.shown.has(holdfast.app.inbox.row().version)`
+	p.press("j")
+	p.wait(read)
+	p.press("xj")
+	p.wait(`holdfast.app.inbox.current.endsWith(".b")`)
+	p.press("x")
+	p.wait(read)
+	p.press("a")
+	p.shows("permit one at a time what permits more than one call")
+	p.press("b")
+	p.press("jj")
+	p.wait(`holdfast.app.inbox.current.endsWith(".other")`)
+	p.press("x") // another shape
+	p.shows("2 selected")
+	p.press("kk")
+	p.wait(`holdfast.app.inbox.current.endsWith(".b")`)
+	p.press("o")
+	version := fmt.Sprintf(`holdfast.app.bucket.rows.get(%s).version`,
+		quote(events.BlockerKey("coder", "tests", "tests", "c")))
+	eval[bool](p, fmt.Sprintf(`(holdfast.app.inbox.shown.delete(%[1]s), holdfast.app.inbox.selected.add(%[1]s),
+		holdfast.app.draw(), true)`, version))
+	p.shows("read the whole input of 1 more first")
+	p.press("b")
+	eval[bool](p, fmt.Sprintf(`holdfast.app.inbox.selected.delete(%s)`, version))
+	p.shows("Answer 2 with “once”")
+	p.shot("bulk")
+	p.press("b")
+	p.wait(`document.querySelectorAll(".verdict.done").length === 2`)
+	nc := c.connect()
+	for id, want := range map[string]string{"a": "answered", "b": "answered", "c": "awaiting", "other": "awaiting"} {
+		if b := c.entry(nc, "coder", "tests", "tests", id); b["status"] != want {
+			t.Errorf("%s is %v, want %s", id, b["status"], want)
+		}
+	}
+}
