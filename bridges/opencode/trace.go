@@ -101,17 +101,23 @@ func parseRecord(line []byte, before time.Time) (Record, error) {
 	return rec, nil
 }
 
-// parseAt parses an instant: RFC 3339 text, or milliseconds since 1970.
+// parseAt parses an instant: RFC 3339 text, or milliseconds since 1970. An instant beyond the year 9999 in UTC is not
+// valid: it has no RFC 3339 form, so no event can have it.
 func parseAt(raw json.RawMessage, before time.Time) time.Time {
+	const lastYear = 9999
 	var at time.Time
-	if json.Unmarshal(raw, &at) == nil && !at.IsZero() {
-		return at.UTC()
-	}
 	var ms int64
-	if json.Unmarshal(raw, &ms) == nil && ms > 0 {
-		return time.UnixMilli(ms).UTC()
+	switch {
+	case json.Unmarshal(raw, &at) == nil && !at.IsZero():
+	case json.Unmarshal(raw, &ms) == nil && ms > 0:
+		at = time.UnixMilli(ms)
+	default:
+		return before
 	}
-	return before
+	if at = at.UTC(); at.Year() > lastYear {
+		return before
+	}
+	return at
 }
 
 // Order returns a copy of the records in the order of translation: by time, then, if both records have a sequence, by

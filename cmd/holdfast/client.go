@@ -49,9 +49,17 @@ func (a *app) checkLogin(cmd *cobra.Command) error {
 
 // connect opens the connection of a command, within --timeout.
 func (a *app) connect(ctx context.Context) (*bus.Bus, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	return bus.Open(ctx, a.busConfig("cli"))
+	var b *bus.Bus
+	err := a.whileTrying(func() (err error) {
+		b, err = bus.Open(limited, a.busConfig("cli"))
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		err = a.noBroker(err)
+	}
+	return b, err
 }
 
 // with runs a command's work on a connection of its own.
@@ -61,7 +69,7 @@ func (a *app) with(ctx context.Context, do func(ctx context.Context, b *bus.Bus)
 		return err
 	}
 	defer b.Close()
-	return do(ctx, b)
+	return a.explain(do(ctx, b), b.Connected())
 }
 
 // withSession is with for commands about one session, which is looked up by its name.
@@ -91,12 +99,15 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 		}
 	}
 	var found []events.Ref
-	err := b.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
-		if r, err := events.ParseSessionKey(e.Key); err == nil && r.Session == name {
-			found = append(found, r)
-		}
-		return nil
-	})
+	var err error
+	if _, wrong := events.Token(name); wrong == nil { // else no session has this name
+		err = b.KV.List(ctx, kv.State, events.SessionKeysNamed(name), func(e kv.Entry) error {
+			if r, err := events.ParseSessionKey(e.Key); err == nil {
+				found = append(found, r)
+			}
+			return nil
+		})
+	}
 	switch {
 	case err != nil:
 		return events.Ref{}, fmt.Errorf("holdfast: look for session %s: %w", name, err)
@@ -192,7 +203,7 @@ func (a *app) progress(doing string, run func() error) error {
 		case err := <-done:
 			return err
 		case <-wait.C:
-			a.printError("%s … %s", doing, terminal.Age(time.Since(began)))
+			a.printError("%s … %s", terminal.Clean(doing), terminal.Age(time.Since(began)))
 			wait.Reset(progressEveryMS * time.Millisecond)
 		}
 	}
@@ -219,13 +230,35 @@ func newLines(r io.Reader) *lines {
 	return &lines{scanner: bufio.NewScanner(r)}
 }
 
-// next returns the next line; [io.EOF] at the end.
-func (l *lines) next() (string, error) {
-	if l.scanner.Scan() {
-		return strings.TrimSpace(l.scanner.Text()), nil
+// next returns the next line; [io.EOF] at the end. The end of ctx ends it at once.
+func (l *lines) next(ctx context.Context) (string, error) {
+	return input(ctx, func() (string, error) {
+		if l.scanner.Scan() {
+			return strings.TrimSpace(l.scanner.Text()), nil
+		}
+		if err := l.scanner.Err(); err != nil {
+			return "", fmt.Errorf("holdfast: read the answer: %w", err)
+		}
+		return "", io.EOF
+	})
+}
+
+// input reads what a person types or a script pipes in. A read of a terminal or a pipe cannot be interrupted: at the
+// end of ctx it is abandoned, and the process ends with it.
+func input(ctx context.Context, read func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
 	}
-	if err := l.scanner.Err(); err != nil {
-		return "", fmt.Errorf("holdfast: read the answer: %w", err)
+	done := make(chan result, 1)
+	go func() {
+		text, err := read()
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return "", errInterrupted
 	}
-	return "", io.EOF
 }

@@ -292,7 +292,7 @@ func TestDeployedConfiguration(t *testing.T) {
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
 	for name, file := range map[string]string{
 		"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile,
-		"TLS_KEY": secret.KeyFile,
+		"TLS_KEY": secret.KeyFile, "CONSUMER_KEY_FILE": secret.ConsumerKey,
 	} {
 		if config[envPrefix+name] != path.Join(loginFolder, file) {
 			t.Errorf("%s: %s, want %s of the secret", name, config[envPrefix+name], file)

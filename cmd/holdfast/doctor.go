@@ -104,7 +104,7 @@ func (p *patient) add(check, level, do, format string, args ...any) {
 	if level == levelOK {
 		do = ""
 	}
-	p.found = append(p.found, finding{Check: check, Level: level, Found: fmt.Sprintf(format, args...), Do: do})
+	p.found = append(p.found, finding{Check: check, Level: level, Found: plain(fmt.Sprintf(format, args...)), Do: do})
 }
 
 // examine runs all checks. It returns the error that makes further checks impossible.
@@ -129,10 +129,12 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	if !p.layout(cell) {
 		return p.found, nil
 	}
+	p.store(cell)
 	p.clock(ctx)
 	p.nodes(cell)
 	p.consumers(ctx)
 	p.strangers(ctx)
+	p.unselectable(ctx)
 	p.truth(ctx)
 	leases, err := p.leases(ctx)
 	if err != nil {

@@ -25,22 +25,23 @@ const (
 	shortGrace = time.Second     // of the reconciler in the command's own cell
 )
 
-// seenShownMax is how much of an observation is printed, in columns; --json has all of it.
-const seenShownMax = 60
+// seenMin is how much of what was seen the table of promises keeps on a terminal, in cells. A broken promise is also
+// printed whole.
+const seenMin = 12
 
 // foreignGrace is the assumed grace of the reconciler of another cell: the default of its flag.
 const foreignGrace = 5 * time.Second
 
 func drillCommand(a *app) *cobra.Command {
 	var ttl, within time.Duration
-	var keep bool
+	var keep, verbose bool
 	long, example := describe(
 		`Kill, freeze, restart and end real agent processes, and compare the outcome of their work with the promises.
 
 It takes half a minute. The processes are this program, as an agent that uses the harness client, and for the
 last act as a broker with all services and its own data. The drill signals only these processes, and ends all
-of them. With --nats the drill runs on that cell, beside other work; otherwise the cell runs in this process
-until the drill ends. Exit code 1 after a broken promise.`,
+of them. -v prints each event. With --nats the drill runs on that cell, beside other work; otherwise the cell
+runs in this process until the drill ends. Exit code 1 after a broken promise.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
 	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example,
 		GroupID: groupRepair, Args: arguments(0, 0)}
@@ -49,6 +50,7 @@ until the drill ends. Exit code 1 after a broken promise.`,
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long a death may go unnoticed (default: --ttl, the grace, and a second; the grace is 1s, with --nats 5s)")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the sessions open at the end, to look at them")
+	verboseFlag(cmd, &verbose)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		named := cmd.Flags().Changed("nats")
 		if ttl < time.Second {
@@ -62,7 +64,7 @@ until the drill ends. Exit code 1 after a broken promise.`,
 		}
 		return a.bounded(cmd.Context(), func(ctx context.Context) error {
 			return a.somewhere(ctx, named, func(ctx context.Context, url string) error {
-				return a.drill(ctx, drill.Config{URL: url, TTL: ttl, Within: within, Keep: keep})
+				return a.drill(ctx, drill.Config{URL: url, TTL: ttl, Within: within, Keep: keep}, verbose, false)
 			})
 		})
 	}
@@ -78,8 +80,14 @@ func (a *app) login() drill.Login {
 // errBroken means that a drill observed a broken promise.
 var errBroken = errors.New("holdfast: drill: a promise was broken")
 
-// drill runs a drill and prints what happens.
-func (a *app) drill(ctx context.Context, cfg drill.Config) error {
+// verboseFlag adds the flag for a line for each event.
+func verboseFlag(cmd *cobra.Command, verbose *bool) {
+	cmd.Flags().BoolVarP(verbose, "verbose", "v", false, "print a line for each event")
+}
+
+// drill runs a drill and prints the promises and what was seen, for a tour the main ones. On a terminal a line shows
+// the present act; with verbose each event has a line.
+func (a *app) drill(ctx context.Context, cfg drill.Config, verbose, tour bool) error {
 	b, err := a.connectTo(ctx, cfg.URL, "drill")
 	if err != nil {
 		return err
@@ -100,12 +108,24 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 				"error"}}
 	}
 	var unsaid error
-	cfg.OnMoment = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.printMoment(m)) }
+	sent := map[string]int{}
+	cfg.OnMoment = func(m drill.Moment) {
+		if signal, _, is := strings.Cut(m.What, " to process "); is && m.Who == drill.Director {
+			sent[signal]++
+		}
+		switch {
+		case verbose || a.json:
+			unsaid = errors.Join(unsaid, a.printMoment(m))
+		case m.Who == "":
+			a.progressLine(m.What)
+		}
+	}
 	res, err := drill.Run(ctx, b, cfg)
+	a.progressLine("")
 	if err = errors.Join(err, unsaid); err != nil && (ctx.Err() != nil || len(res.Verdicts) == 0) {
 		return err // a partial table would look like broken promises
 	}
-	if said := a.printVerdicts(res); said != nil || err != nil {
+	if said := a.printVerdicts(res, sent, tour); said != nil || err != nil {
 		return errors.Join(err, said)
 	}
 	if !res.OK {
@@ -133,31 +153,54 @@ func (a *app) printMoment(m drill.Moment) error {
 		terminal.Clean(m.What)))
 }
 
+// progressLine shows on a terminal what happens, in a line that the next one takes the place of; "" removes it.
+func (a *app) progressLine(text string) {
+	if st := a.style(a.Stderr); st.Width > 0 && !a.json {
+		_, _ = fmt.Fprint(a.beside, "\r\x1b[K"+st.Coloured(terminal.Cut(text, st.Width-1), terminal.Faint))
+	}
+}
+
 // printVerdicts prints what was promised and what was observed.
-func (a *app) printVerdicts(res drill.Result) error {
+func (a *app) printVerdicts(res drill.Result, sent map[string]int, tour bool) error {
 	if a.json {
 		return a.printJSON(res)
 	}
-	st := a.style(a.Stdout)
-	rows := make([][]terminal.Cell, len(res.Verdicts))
-	kept := 0
-	for i, v := range res.Verdicts {
-		mark := terminal.Cell{Text: "broken", Colour: terminal.Alarm}
+	return a.print(verdicts(res, sent, tour, a.style(a.Stdout)))
+}
+
+// verdicts returns what was promised and what was observed; a tour shows the main promises, and all broken ones.
+func verdicts(res drill.Result, sent map[string]int, tour bool, st terminal.Style) string {
+	var rows [][]terminal.Cell
+	kept, broken := 0, ""
+	for _, v := range res.Verdicts {
+		mark := terminal.Cell{Text: "NO", Colour: terminal.Alarm}
 		if v.OK {
-			mark = terminal.Cell{Text: "kept", Colour: terminal.Good}
+			mark = terminal.Cell{Text: "yes", Colour: terminal.Good}
 			kept++
+		} else {
+			broken += st.Coloured(fmt.Sprintf("broken: %s: expected %s; seen: %s", v.Promise, v.Expected, v.Seen),
+				terminal.Alarm) + "\n"
+		}
+		if tour && v.OK && !v.Main {
+			continue
 		}
 		took := "–"
 		if v.TookMS >= 0 {
 			took = terminal.Took(v.TookMS)
 		}
-		rows[i] = []terminal.Cell{mark, {Text: took, Colour: terminal.Faint}, {Text: v.Promise}, {Text: v.Expected},
-			{Text: terminal.Cut(v.Seen, seenShownMax)}}
+		rows = append(rows, []terminal.Cell{mark, {Text: took, Colour: terminal.Faint}, {Text: v.Promise},
+			{Text: v.Expected}, {Text: v.Seen}})
 	}
-	text := "\n" + terminal.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
-	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows),
-		terminal.Age(time.Duration(res.TookMS)*time.Millisecond))
-	return a.print(text)
+	text := fmt.Sprintf("\n%d processes killed, %d frozen, %d asked to leave.\n\n", sent["SIGKILL"], sent["SIGSTOP"],
+		sent["SIGTERM"])
+	text += terminal.Table([]terminal.Column{{Name: "KEPT"}, {Name: "TOOK"}, {Name: "PROMISE"},
+		{Name: "EXPECTED"}, {Name: "SEEN", Min: seenMin}}, rows, st) + broken
+	more := ""
+	if tour && len(rows) < len(res.Verdicts) {
+		more = " `holdfast drill` shows all of them."
+	}
+	return text + fmt.Sprintf("\n%d of %d promises kept, in %s.%s\n", kept, len(res.Verdicts),
+		terminal.Age(time.Duration(res.TookMS)*time.Millisecond), more)
 }
 
 // agentUse is the command of a drill's child processes.
@@ -227,22 +270,25 @@ open without a running process.`,
 		}
 		return a.bounded(cmd.Context(), func(ctx context.Context) error {
 			return a.somewhere(ctx, cmd.Flags().Changed("nats"), func(ctx context.Context, url string) error {
-				return a.replay(ctx, replay.Config{URL: url, TTL: ttl, Fast: fast}, all)
+				return a.replay(ctx, replay.Config{URL: url, TTL: ttl, Fast: fast}, all, func(p *replay.Played) string {
+					return p.Text(a.style(a.Stdout))
+				})
 			})
 		})
 	}
 	return cmd
 }
 
-// replay plays one recording after the other, each as a separate harness.
-func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Recording) error {
+// replay plays one recording after the other, each as a separate harness, and prints the text of each result.
+func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Recording,
+	text func(*replay.Played) string) error {
 	b, err := a.connectTo(ctx, cfg.URL, "replay")
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	cfg.Login, cfg.Prefix, cfg.Version = a.login(), a.prefix, version
-	if !a.json {
+	if !a.json && cfg.OnLine == nil {
 		cfg.OnLine = func(line string) error { return a.print(line + "\n") }
 	}
 	var broken []string
@@ -257,7 +303,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 		if a.json {
 			err = a.printJSON(p)
 		} else {
-			err = a.print(p.Text(a.style(a.Stdout)))
+			err = a.print(text(p))
 		}
 		if err != nil {
 			return err

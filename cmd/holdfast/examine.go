@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,13 +72,125 @@ func (p *patient) strangers(ctx context.Context) {
 		p.add("strangers", levelWrong, "try again", "%v", err)
 		return
 	}
-	names := make([]string, len(found))
-	for i, x := range found {
-		names[i] = fmt.Sprintf("%s of %s %s", x.Name, x.Stream, x.Why)
+	names := make([]string, 0, len(found))
+	several := map[string][]consumer.Stranger{} // by the name of a service's consumer
+	for _, x := range found {
+		if x.Durable != "" {
+			several[x.Durable] = append(several[x.Durable], x)
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s of %s %s", x.Name, x.Stream, x.Why))
 	}
+	p.consumerKeys(several)
 	p.check(len(names), "strangers", levelNote,
-		"find out whose they are; `nats consumer rm STREAM CONSUMER` removes one",
+		"find out whose they are; `nats consumer rm -f STREAM CONSUMER` removes one",
 		"consumers that Holdfast did not make: "+few(names, namesMax))
+}
+
+// When the store is reported as nearly full.
+const (
+	storeFullPercent = 80 // of the account's limit
+	// limitlessPart is the part of the log's limit that streams without a limit may take: the manifests leave as much
+	// of the store when all other streams are full
+	limitlessPart = 10
+)
+
+// store reports the bytes of each stream, and a store that may become full through streams without a limit.
+func (p *patient) store(cell layout.Inspection) {
+	var each []string
+	total, limitless := uint64(0), uint64(0)
+	for _, s := range cell.Streams {
+		total += s.Bytes
+		text := s.Name + " " + sizeOf(s.Bytes)
+		if s.BytesMax > 0 {
+			text += " of " + sizeOf(s.BytesMax)
+		} else {
+			limitless += s.Bytes
+		}
+		each = append(each, text)
+	}
+	text := sizeOf(total) + " in each copy: " + strings.Join(each, ", ")
+	if cell.BytesMax > 0 {
+		text = fmt.Sprintf("%d %% of the account's %s are used; %s", cell.Bytes/max(cell.BytesMax/100, 1),
+			sizeOf(cell.BytesMax), text)
+	}
+	logMax := cell.Streams[0].BytesMax
+	switch {
+	case cell.BytesMax > 0 && cell.Bytes >= cell.BytesMax/100*storeFullPercent:
+		p.add("store", levelWrong, "raise the account's limit: beyond it the broker refuses every write", "%s", text)
+	case logMax > 0 && limitless >= logMax/limitlessPart:
+		p.add("store", levelNote, "enlarge the store, or close sessions and shorten --closed-sessions-kept-for: a "+
+			"full store refuses every write",
+			"streams without a limit have %s, more than a tenth of the log's limit; %s", sizeOf(limitless), text)
+	default:
+		p.add("store", levelOK, "", "%s", text)
+	}
+}
+
+// sizeOf prints a number of bytes with one decimal of the largest unit.
+func sizeOf(n uint64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n < 1<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	f, unit := float64(n)/(1<<10), 0
+	for f >= 1<<10 && unit < len(units)-1 {
+		f, unit = f/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %s", f, units[unit])
+}
+
+// unselectable reports messages of the log that belong to no session and that retention cannot remove: their subjects,
+// as filters, select commits of sessions.
+func (p *patient) unselectable(ctx context.Context) {
+	found, err := p.bus.Log.Unselectable(ctx)
+	if err != nil {
+		p.add("strays", levelWrong, "try again; with a larger --timeout in a large cell", "%v", err)
+		return
+	}
+	names := make([]string, 0, len(found))
+	for _, subject := range slices.Sorted(maps.Keys(found)) {
+		names = append(names, fmt.Sprintf("%q (last at %d)", subject, found[subject]))
+	}
+	p.check(len(names), "strays", levelNote,
+		"`nats stream rmm -f "+p.bus.Cell().LogStream()+" SEQUENCE` deletes one message; then doctor names the one "+
+			"before it; never purge by such a subject: as a filter it selects commits of sessions",
+		"subjects of the log name no session, and retention cannot remove their messages: "+few(names, namesMax))
+}
+
+// consumersNamedMax limits the named consumers of services: each service has at most two.
+const consumersNamedMax = 20
+
+// consumerKeys reports consumers of services of which several have the same name, with and without a key. Processes
+// with different keys use several; a service that was given a key leaves one behind.
+func (p *patient) consumerKeys(several map[string][]consumer.Stranger) {
+	var double, unused []string
+	for _, durable := range slices.Sorted(maps.Keys(several)) {
+		var inUse []string
+		for _, x := range several[durable] {
+			name := x.Stream + " " + x.Name
+			if x.Used {
+				inUse = append(inUse, name)
+			} else {
+				unused = append(unused, name)
+			}
+		}
+		if len(inUse) > 1 {
+			double = append(double, inUse...)
+		}
+	}
+	if len(double) > 0 {
+		p.add("consumer keys", levelWrong,
+			"stop all processes of the service, then start them with the same key; if a consumer is not the "+
+				"service's, `nats consumer rm -f STREAM CONSUMER` removes it",
+			"processes of one service use several consumers, so work is done more than once: %s",
+			few(double, consumersNamedMax))
+	}
+	if len(unused) > 0 {
+		p.add("consumer keys", levelNote,
+			"if doctor still says so when all services run: `nats consumer rm -f STREAM CONSUMER` removes each",
+			"no process uses these consumers, as after a change of the key: %s", few(unused, consumersNamedMax))
+	}
 }
 
 // nodes reports the nodes that hold the cell's streams. A client cannot see a node that holds none.

@@ -196,7 +196,9 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 	r := events.Ref{Harness: "h1", Session: "s1"}
 	c.asks(r)
 	c.folded(r)
-	expect(t, c.doctor(), "truth", levelOK, "1 document")
+	found := c.doctor()
+	expect(t, found, "truth", levelOK, "1 document")
+	expect(t, found, "store", levelOK, "KV_hf_state ")
 	ahead := session.New(events.Ref{Harness: "h1", Session: "lost"})
 	ahead.Epoch, ahead.Seq = 1, 1000
 	doc, err := ahead.Encode()
@@ -216,7 +218,7 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 	}
 	expect(t, c.doctor(), "truth", levelWrong, "1 document missing, damaged or older than what was folded: h1/s1")
 	c.request("$JS.API.STREAM.PURGE.HF_LOG")
-	found := c.doctor()
+	found = c.doctor()
 	expect(t, found, "log", levelWrong, "it was purged, or lost")
 }
 
@@ -248,13 +250,76 @@ func TestDoctorNamesStrangers(t *testing.T) {
 	}
 }
 
+// TestDoctorNamesStrays: the broker stores messages under subjects with the token *, which retention cannot remove.
+// Doctor names them until an operator has deleted them by sequence.
+func TestDoctorNamesStrays(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	c.append(events.Ref{Harness: "h1", Session: "s1"}, events.SessionOpened{Incarnation: "1"})
+	expect(t, c.doctor(), "strays", levelOK, "none")
+	for range 2 {
+		c.requestWith("hf.log.h1.*.harness", "x")
+	}
+	for _, last := range []uint64{3, 2} {
+		found := c.doctor()
+		expect(t, found, "strays", levelNote, fmt.Sprintf(`: "hf.log.h1.*.harness" (last at %d)`, last))
+		if !strings.Contains(found["strays"].Do, "nats stream rmm -f HF_LOG ") {
+			t.Errorf("what to do: %s", found["strays"].Do)
+		}
+		c.requestWith("$JS.API.STREAM.MSG.DELETE.HF_LOG", fmt.Sprintf(`{"seq":%d}`, last))
+	}
+	expect(t, c.doctor(), "strays", levelOK, "none")
+}
+
+// TestDoctorOnConsumerKeys: processes of a service with different keys have a consumer each. Doctor reports that, and
+// the consumer that is left behind.
+func TestDoctorOnConsumerKeys(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	key := filepath.Join(t.TempDir(), "consumer-key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := bus.Open(t.Context(), bus.Config{URL: c.note.NATS, ConsumerKeyFile: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if f, found := c.doctor()["consumer keys"]; found {
+		t.Errorf("without a second consumer: %+v", f)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- other.Consumers.Consume(ctx, ledger.Source(ledger.Default()), nil) }()
+	says := func(level, text string) func() bool {
+		return func() bool {
+			f := c.doctor()["consumer keys"]
+			return f.Level == level && strings.Contains(f.Found, text) && f.Do != ""
+		}
+	}
+	natstest.Until(t, "doctor to report two consumers",
+		says(levelWrong, "work is done more than once: HF_LOG ledger, HF_LOG ledger-"))
+	expect(t, c.doctor(), "strangers", levelOK, "none")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	natstest.Until(t, "doctor to report the consumer that is left",
+		says(levelNote, "as after a change of the key: HF_LOG ledger-"))
+	natstest.Until(t, "doctor to look at the consumer that is used", func() bool { // between two pulls none is
+		f := c.doctor()["consumer ledger"]
+		return f.Level == levelOK && strings.Contains(f.Found, "messages wait")
+	})
+}
+
 // TestDoctorOnAMovedConsumer: a request has moved the ledger's consumer beyond the end of the log. Doctor reports it,
 // and the ledger moves it back.
 func TestDoctorOnAMovedConsumer(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	c.asks(events.Ref{Harness: "h1", Session: "s1"})
 	c.folded(events.Ref{Harness: "h1", Session: "s1"})
-	expect(t, c.doctor(), "consumer ledger", levelOK, "0 messages wait")
+	natstest.Until(t, "the last commit to be acknowledged", func() bool { // a document is stored before that
+		f := c.doctor()["consumer ledger"]
+		return f.Level == levelOK && strings.Contains(fmt.Sprint(f), "0 messages wait")
+	})
 	natstest.Until(t, "doctor to report the consumer", func() bool {
 		c.requestWith("$JS.API.CONSUMER.RESET.HF_LOG.ledger", `{"seq":1000000}`)
 		return strings.Contains(fmt.Sprint(c.doctor()["consumer ledger"]), "it is at 999999, beyond the end")
@@ -369,6 +434,29 @@ func TestDoctorOnAFullLog(t *testing.T) {
 		if last := p.found[len(p.found)-1]; last.Check != "log" || last.Level != level {
 			t.Errorf("%d of 100 bytes: %+v", used, last)
 		}
+	}
+}
+
+// TestDoctorOnTheStore: the bytes of each stream are reported with its limit. The streams without a limit are reported
+// as worth knowing at a tenth of the log's limit, and a store as wrong at four fifths of the account's limit.
+func TestDoctorOnTheStore(t *testing.T) {
+	const most = 10 << 20
+	for _, c := range []struct {
+		account, accountMax, logMax, state uint64
+		level, says                        string
+	}{
+		{0, 0, most, most/limitlessPart - 1, levelOK,
+			"2.0 MiB in each copy: HF_LOG 512 bytes of 10.0 MiB, KV_hf_state 1024.0 KiB, KV_hf_leases 1.0 MiB of 2"},
+		{0, 0, most, most / limitlessPart, levelNote, "streams without a limit have 1.0 MiB, more than a tenth"},
+		{0, 0, 0, most, levelOK, "HF_LOG 512 bytes, KV_hf_state 10.0 MiB"},
+		{799, 1000, most, 0, levelOK, "79 % of the account's 1000 bytes are used; 1.0 MiB in each copy"},
+		{800, 1000, most, most, levelWrong, "80 % of the account's 1000 bytes are used; 11.0 MiB in each copy"},
+	} {
+		p := &patient{app: &app{}}
+		p.store(layout.Inspection{Bytes: c.account, BytesMax: c.accountMax, Streams: []layout.StreamState{
+			{Name: "HF_LOG", Bytes: 512, BytesMax: c.logMax}, {Name: "KV_hf_state", Bytes: c.state},
+			{Name: "KV_hf_leases", Bytes: 1 << 20, BytesMax: 2 << 20}}})
+		expect(t, map[string]finding{"store": p.found[0]}, "store", c.level, c.says)
 	}
 }
 

@@ -32,7 +32,9 @@ const natsDefault = "nats://127.0.0.1:4222"
 // settings are the values of the options that several commands share.
 type settings struct {
 	nats, creds, prefix string
+	context             string
 	passwordFile, nkey  string
+	consumerKeyFile     string
 	tlsCA, tlsCert      string
 	tlsKey              string
 	timeout             time.Duration
@@ -40,6 +42,7 @@ type settings struct {
 	by                  string
 
 	data, listen, http, readyFile string
+	board                         bool
 	logLevel                      string
 	lagMax                        uint64
 	replicas                      int
@@ -47,6 +50,7 @@ type settings struct {
 	logMax, objectsMax            string
 	closedFor, retain             time.Duration
 	grace, adoptionGrace          time.Duration
+	disconnectGrace               time.Duration
 	idleAtOnce                    int
 	retryJitter                   float64
 }
@@ -94,12 +98,19 @@ func durationOption(name string, def time.Duration, at func(*settings) *time.Dur
 var options = []option{
 	stringOption("nats", natsDefault, func(s *settings) *string { return &s.nats },
 		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
+	stringOption("context", "", func(s *settings) *string { return &s.context },
+		"a `name` of a context of the nats CLI, which has the URL and the login; none by default",
+		"Another cell is reached."),
 	stringOption("creds", "", func(s *settings) *string { return &s.creds },
 		"a credentials `file`; none by default", "The broker refuses."),
 	stringOption("password-file", "", func(s *settings) *string { return &s.passwordFile },
 		"a `file` with the password of the user in --nats; by default the URL has it", "The broker refuses."),
 	stringOption("nkey", "", func(s *settings) *string { return &s.nkey },
 		"a `file` with the seed of an nkey to log in with; none by default", "The broker refuses."),
+	stringOption("consumer-key-file", "", func(s *settings) *string { return &s.consumerKeyFile },
+		"a `file` with a secret, from which the names of the service's consumers follow; by default users can guess "+
+			"them",
+		"A user of the cell can delay all sessions. Different in two processes of a service: both work at once."),
 	stringOption("tls-ca", "", func(s *settings) *string { return &s.tlsCA },
 		"a `file` with the authorities of the broker's certificate, in PEM (default: the system's)",
 		"Too many: a foreign broker is believed. Too few: none is."),
@@ -126,8 +137,11 @@ var options = []option{
 		"`host:port` where the embedded broker listens; port 0: any",
 		"The embedded broker asks for no password: beyond loopback every host on the network can write."),
 	stringOption("http", "127.0.0.1:8480", func(s *settings) *string { return &s.http },
-		"`host:port` of /healthz, /readyz and /metrics; port 0: any",
-		"Beyond loopback every host on the network can read them."),
+		"`host:port` of /healthz, /readyz and /metrics, and of the board on loopback; port 0: any",
+		"Beyond loopback every host on the network can read health and metrics; the board is not served there."),
+	{"board", "serve the board, a page on which people see and answer what waits for them, at --http",
+		"Every user of this machine can open it, as each can connect to --listen.",
+		func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.board, o.name, true, o.usage) }},
 	stringOption("ready-file", "", func(s *settings) *string { return &s.readyFile },
 		"`file` written when all is ready: {\"nats\", \"http\", \"pid\"}; removed at a clean end",
 		"A script starts before there is anything to talk to."),
@@ -169,6 +183,13 @@ var options = []option{
 		"how long a newer incarnation that is not ready may adopt the items of an older one, from its start or from "+
 			"the last session that it claimed; at most 60 times as long",
 		"Too short: questions expire that would have been adopted. Too long: the items of the dead one stay open."),
+	durationOption("disconnect-grace", reconciler.Default().DisconnectGrace, func(s *settings) *time.Duration {
+		return &s.disconnectGrace
+	},
+		"how long a harness whose connection ended may take to connect again, before its lease is ended; 0: no lease "+
+			"is ended before its TTL",
+		"Too short: a process that is slow to connect again starts over. Too long: people wait for work without a "+
+			"process."),
 	{"idle-compactions-max", "how many idle sessions of the cell are compacted at once",
 		"Too many: the provider's limits are spent on idle sessions. Too few: conversations are compacted while a " +
 			"person waits.",
@@ -185,12 +206,12 @@ var options = []option{
 // Groups of options.
 var (
 	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
-	optionsCommand = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix",
-		"timeout", "json"}
-	optionsUp = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "ready-lag-max",
+	optionsCommand = []string{"nats", "context", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key",
+		"prefix", "timeout", "json"}
+	optionsUp = []string{"data", "listen", "http", "board", "ready-file", "prefix", "log-level", "ready-lag-max",
 		"replicas", "feed-kept-for", "log-max", "objects-max", "json"}
-	optionsService = []string{"http", "ready-file", "log-level", "ready-lag-max", "replicas", "feed-kept-for",
-		"log-max", "objects-max"}
+	optionsService = []string{"consumer-key-file", "http", "ready-file", "log-level", "ready-lag-max", "replicas",
+		"feed-kept-for", "log-max", "objects-max"}
 )
 
 // addFlags adds options to a command.
@@ -228,22 +249,52 @@ func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets each flag that the environment has and the command line has not.
+// envNameOf returns the environment variable of a flag of a command: a flag that is no shared option has the name of
+// its command in it, so that it is not set for another one.
+func envNameOf(cmd *cobra.Command, flag string) string {
+	if slices.ContainsFunc(options, func(o option) bool { return o.name == presentName(flag) }) {
+		return envName(flag)
+	}
+	_, below, _ := strings.Cut(cmd.CommandPath(), " ")
+	return envName(strings.ReplaceAll(below, " ", "-") + "-" + flag)
+}
+
+// fromEnvironment sets each flag that the environment has and the command line has not. A variable that set the flag in
+// earlier builds, and now has another name, is an error: a sweep with HOLDFAST_DRY_RUN would change the cell.
 func (a *app) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
 	given := map[string]bool{"help": true, "version": true}
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
+	if given["context"] { // of the command line: it wins over the environment
+		if err := a.fromContext(cmd, given); err != nil {
+			return err
+		}
+		cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
+	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		value, now := a.env(envName(f.Name)), presentName(f.Name)
-		if given[now] || value == "" || now != f.Name && a.env(envName(now)) != "" || wrong != nil {
+		value, now := a.env(envNameOf(cmd, f.Name)), presentName(f.Name)
+		if given[now] || wrong != nil {
+			return
+		}
+		name, before := envNameOf(cmd, f.Name), envName(f.Name)
+		if value == "" && name != before && a.env(before) != "" {
+			wrong = usage(cmd, "%s is not read any more: set %s", before, name)
+		}
+		if value == "" || now != f.Name && a.env(envNameOf(cmd, now)) != "" {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			wrong = usage(cmd, "%s=%q: %v", envName(f.Name), value, err)
+			wrong = usage(cmd, "%s=%q: %v", envNameOf(cmd, f.Name), value, err)
 		}
 	})
 	if wrong != nil {
 		return wrong
+	}
+	if !given["context"] {
+		cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
+		if err := a.fromContext(cmd, given); err != nil {
+			return err
+		}
 	}
 	return a.checkSettings(cmd)
 }
@@ -341,15 +392,16 @@ func (a *app) busConfig(name string) bus.Config {
 		who, inbox = events.Asker{}, events.Inbox(a.prefix, events.ClassService, name)
 	}
 	return bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA,
-		TLSCert: a.tlsCert, TLSKey: a.tlsKey,
+		ConsumerKeyFile: a.consumerKeyFile, TLSCert: a.tlsCert, TLSKey: a.tlsKey,
 		Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
 		Replicas: a.replicas, FeedAge: feedAge}
 }
 
-// person returns the asker: the user that logs in, unless --person names another. Without a login it is the user of the
-// system, from the environment or, as in many containers, from the system's account.
+// person returns the asker: the user that logs in, unless --person names another. Without a login, and with a token, it
+// is the user of the system, from the environment or, as in many containers, from the system's account.
 func (a *app) person() string {
-	for _, by := range []string{a.by, bus.LoginOf(a.nats), a.env("USER"), a.env("LOGNAME")} {
+	login := bus.LoginOf(bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey})
+	for _, by := range []string{a.by, login, a.env("USER"), a.env("LOGNAME")} {
 		if by != "" {
 			return by
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 // sessionFilter selects sessions.
 type sessionFilter struct {
 	harness, root, phase string
+	session              string // "": all
 	waiting, all         bool
 }
 
@@ -51,51 +53,104 @@ func (f *sessionFilter) check(cmd *cobra.Command) error {
 }
 
 func (f *sessionFilter) wants(s *session.State) bool {
-	return (f.harness == "" || s.Harness == f.harness) && (f.root == "" || s.Root == f.root) &&
+	return (f.harness == "" || s.Harness == f.harness) && (f.session == "" || s.Session == f.session) &&
+		(f.root == "" || s.Root == f.root) &&
 		(f.phase == "" || s.Phase == session.Phase(f.phase)) && (!f.waiting || len(s.PendingPrompts()) > 0) &&
 		(f.all || f.phase != "" || s.Phase != session.Closed)
 }
 
 func sessionsCommand(a *app) *cobra.Command {
 	var f sessionFilter
-	long, example := describe("List sessions: the documents as they are stored.", "holdfast sessions",
-		"holdfast sessions --waiting", "holdfast sessions --phase running --json | jq .session")
+	var limit int
+	long, example := describe("List sessions, the one that changed last first: the documents as they are stored.\n\n"+
+		"Documents that cannot be read are named on stderr, with exit code 1; all others are listed.",
+		"holdfast sessions", "holdfast sessions --limit 20", "holdfast sessions --waiting",
+		"holdfast sessions --phase running --json | jq .session")
 	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(0, 0)}
 	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many `sessions`; 0: all")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(cmd); err != nil {
 			return err
 		}
+		if limit < 0 {
+			return usage(cmd, "--limit %d: want 0 (all) or more", limit)
+		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 			docs, err := a.documents(ctx, b, &f)
-			if err != nil {
+			bad, some := errors.AsType[*unreadable](err)
+			if err != nil && !some {
 				return err
 			}
-			return a.printSessions(ctx, b, docs)
+			slices.SortStableFunc(docs, func(x, y *session.State) int { return y.UpdatedAt.Compare(x.UpdatedAt) })
+			left := 0
+			if limit > 0 && len(docs) > limit {
+				docs, left = docs[:limit], len(docs)-limit
+			}
+			if err := a.printSessions(ctx, b, docs); err != nil {
+				return err
+			}
+			if left > 0 {
+				a.printError("%s more: without --limit all are listed", terminal.Plural(left, "session"))
+			}
+			if some {
+				return bad
+			}
+			return nil
 		})
 	}
 	return cmd
 }
 
-// documents returns the selected documents, in the order of their names.
+// unreadable is the error of a list: entries of it cannot be read.
+type unreadable struct {
+	what   string           // of what they are
+	causes map[string]error // by name
+}
+
+// Error names the entries.
+func (e *unreadable) Error() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(e.causes)) {
+		if len(all) == namesMax {
+			all = append(all, fmt.Sprintf("and %d more", len(e.causes)-namesMax))
+			break
+		}
+		all = append(all, fmt.Sprintf("%s: %v", name, e.causes[name]))
+	}
+	return fmt.Sprintf("holdfast: %s cannot be read: %s", terminal.Plural(len(e.causes), e.what),
+		strings.Join(all, "; "))
+}
+
+// documents returns the selected documents, in the order of their names. With an error it returns those that were
+// read; an [unreadable] error is about the others alone.
 func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*session.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	byName := map[string]*session.State{}
+	byName, bad := map[string]*session.State{}, &unreadable{what: "session", causes: map[string]error{}}
 	err := a.progress("reading sessions", func() error {
 		return b.KV.List(ctx, kv.State, events.SessionKeys(f.harness), func(e kv.Entry) error {
-			s, err := session.Decode(e.Value)
-			if err != nil {
-				return fmt.Errorf("holdfast: %s: %w", e.Key, err)
+			name := e.Key
+			if r, err := events.ParseSessionKey(e.Key); err == nil {
+				name = r.String()
 			}
-			if delete(byName, s.Ref().String()); f.wants(s) {
-				byName[s.Ref().String()] = s
+			delete(byName, name) // a key that changes meanwhile is listed again
+			delete(bad.causes, name)
+			s, err := session.Decode(e.Value)
+			switch {
+			case err != nil:
+				bad.causes[name] = err
+			case f.wants(s):
+				byName[name] = s
 			}
 			return nil
 		})
 	})
+	if err == nil && len(bad.causes) > 0 {
+		err = bad
+	}
 	return sortedValues(byName), err
 }
 
@@ -179,21 +234,28 @@ func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocke
 
 func showCommand(a *app) *cobra.Command {
 	var waits []string
+	var at uint64
 	long, example := describe(
-		`Show one session: its owner, its open items, its pending requests, and how earlier items ended.
+		`Show one session: its owner, its open items, its pending requests, and how earlier items ended. With --at it
+is shown as it was after a commit; `+"`holdfast events`"+` lists them.
 
 The command folds the log itself, so it works without a running service. With --wait it first waits until the
 stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or
 later) · owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
-		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
+		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json",
+		"holdfast show build-42 --at 4711")
 	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(1, 1, "the session S")}
 	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().StringArrayVar(&waits, "wait", nil, "wait for `KEY=VALUE` first; may be repeated")
+	cmd.Flags().Uint64Var(&at, "at", 0, "the session as it was at this `sequence` of the log; 0: as it is")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		conds, err := parseConditions(cmd, waits)
 		if err != nil {
 			return err
+		}
+		if at > 0 && len(conds) > 0 {
+			return usage(cmd, "--at shows the past, and --wait waits for the future: give one of them")
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 			if len(conds) > 0 {
@@ -204,6 +266,9 @@ later) · owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 			r, err := a.resolve(ctx, b, args[0])
 			if err != nil {
 				return err
+			}
+			if at > 0 {
+				return a.printPast(ctx, b, r, at)
 			}
 			return a.printSession(ctx, b, r)
 		})
@@ -219,13 +284,9 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 	if a.json {
 		return a.printJSON(st)
 	}
-	var open []*session.Blocker
-	for _, id := range st.PendingPrompts() {
-		x, err := st.Blocker(id, a.source(ctx, b))
-		if err != nil {
-			return fmt.Errorf("holdfast: session %s: prompt %s: %w", r, id, err)
-		}
-		open = append(open, x)
+	open, err := a.openPrompts(ctx, b, st)
+	if err != nil {
+		return err
 	}
 	now := a.now(ctx, b)
 	text := terminal.Session(st, open, now, a.style(a.Stdout))
@@ -242,6 +303,20 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 			terminal.Plural(behind, "commit"))
 	}
 	return a.print(text)
+}
+
+// openPrompts returns the prompts of a session that wait, with their questions. With an error it returns those that
+// were read before it.
+func (a *app) openPrompts(ctx context.Context, b *bus.Bus, st *session.State) ([]*session.Blocker, error) {
+	var open []*session.Blocker
+	for _, id := range st.PendingPrompts() {
+		x, err := st.Blocker(id, a.source(ctx, b))
+		if err != nil {
+			return open, fmt.Errorf("holdfast: session %s: prompt %s: %w", st.Ref(), id, err)
+		}
+		open = append(open, x)
+	}
+	return open, nil
 }
 
 func eventsCommand(a *app) *cobra.Command {

@@ -74,9 +74,14 @@ func (a *app) contentMeant(cmd *cobra.Command, l *letter, args []string) (json.R
 	case l.file != "":
 		text, err = readFile(l.file)
 	case len(args) == 1 && args[0] == "-":
-		text, err = readText(a.Stdin)
+		if _, ok := terminalFD(a.Stdin); ok {
+			a.printError("type the message; Ctrl-D ends it, Ctrl-C sends nothing")
+		}
+		text, err = input(cmd.Context(), func() (string, error) { return readText(a.Stdin) })
 	}
 	switch {
+	case errors.Is(err, errInterrupted):
+		return nil, err
 	case err != nil:
 		return nil, usage(cmd, "the message: %v", err)
 	case !utf8.ValidString(text):

@@ -114,9 +114,9 @@ func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	}
 	var text strings.Builder
 	for _, w := range r.Would {
-		fmt.Fprintf(&text, "%s (owner %s)\n", terminal.Clean(w.Ref.String()), w.Owner)
+		fmt.Fprintf(&text, "%s (owner %s)\n", terminal.Clean(w.Ref.String()), terminal.Clean(w.Owner))
 		for _, f := range w.Facts {
-			fmt.Fprintf(&text, "  %s %s\n", strings.TrimPrefix(f.Type, events.TypePrefix),
+			fmt.Fprintf(&text, "  %s %s\n", terminal.Clean(strings.TrimPrefix(f.Type, events.TypePrefix)),
 				terminal.Clean(string(f.Data)))
 		}
 		if w.More > 0 {
@@ -139,7 +139,7 @@ func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	fmt.Fprintf(&text, "%s looked at, %s %s", terminal.Plural(r.Sessions, "session"), terminal.Plural(total, "fact"),
 		verb)
 	if total > 0 {
-		text.WriteString(": " + strings.Join(kinds, ", "))
+		text.WriteString(": " + terminal.Clean(strings.Join(kinds, ", ")))
 	}
 	return a.print(text.String() + "\n")
 }

@@ -165,6 +165,7 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	agent := open("harness-agent 1", events.Inbox("hf", events.ClassHarness, "agent 1"))
 	ann := open("ann", events.Inbox("hf", events.ClassPerson, "ann"))
 	rec := open("holdfast-reconciler", events.Inbox("hf", events.ClassService, "reconciler"))
+	retry := open("holdfast-retry", events.Inbox("hf", events.ClassService, "retry"))
 	mine, others := events.Ref{Harness: "agent 1", Session: "s"}, events.Ref{Harness: "other", Session: "s"}
 	fact := func(r events.Ref) []events.Event {
 		return []events.Event{events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(),
@@ -232,7 +233,7 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		"a decider writes a document":     store(rec, kv.State, events.SessionKey(mine)),
 		"a harness takes another's lease": lease(agent, events.HarnessLeaseKey("other", "1")),
 		"a harness poses as a service":    lease(agent, events.ServiceLeaseKey("reconciler", "x")),
-		"a service poses as a harness":    lease(rec, events.HarnessLeaseKey("other", "1")),
+		"a service poses as a harness":    lease(retry, events.HarnessLeaseKey("other", "1")),
 		"a person takes a lease":          lease(ann, events.HarnessLeaseKey("other", "1")),
 		"a harness sets an alarm": agent.Timers.Set(ctx,
 			timer.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),

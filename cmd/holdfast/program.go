@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -42,17 +44,27 @@ func main() {
 	// The first signal asks for a clean end; after it, a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	p := &Program{Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p := &Program{Name: os.Args[0], Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr}
 	os.Exit(p.Run(ctx))
 }
 
 // Program is one run of holdfast as a value: tests start the same program as the operator.
 type Program struct {
+	Name   string   // how it was called; "": holdfast
 	Args   []string // without the program's name
 	Env    []string // KEY=value
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+}
+
+// self returns the name of this program for a command that a person types: a path if it was called with one.
+func (p *Program) self() string {
+	if strings.Contains(p.Name, "/") {
+		return p.Name
+	}
+	return "holdfast"
 }
 
 // app is what the commands of one run share.
@@ -63,6 +75,7 @@ type app struct {
 	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
 	nodes    []string      // the brokers of this cell, from --nodes; none: unknown
+	boardURL string        // where this process serves the board; "": nowhere
 }
 
 func newApp(p *Program) *app {
@@ -92,11 +105,11 @@ func (p *Program) Run(ctx context.Context) int {
 // add its name.
 var commands = []func(*app) *cobra.Command{
 	upCommand, tryCommand,
-	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
+	watchCommand, sessionsCommand, promptsCommand, showCommand, diffCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
 	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand,
-	permissionsCommand, secretsCommand,
+	permissionsCommand, secretsCommand, versionCommand,
 }
 
 // Groups of commands in the help.
@@ -115,7 +128,8 @@ const about = `Holdfast keeps the state of AI-agent sessions true across restart
 holdfast up starts everything in one process: an embedded broker with its data on disk, and all services.
 S names a session: harness/session, or the session alone when only one harness has it. P names a prompt in it.
 
-Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE. The command line wins.
+Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE, or, where
+one command alone has it, with its name: stop --force as HOLDFAST_STOP_FORCE. The command line wins.
 Exit codes: 0 done · 1 a promise or a check failed, or a service refused · 2 usage · 3 broker or service not
 reachable.`
 
@@ -133,7 +147,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("holdfast {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetCompletionCommandGroupID(groupRun)
 	root.SuggestionsMinimumDistance = suggestionsDistanceMax
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupInspect, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
@@ -145,6 +159,7 @@ func (a *app) root() *cobra.Command {
 		a.addVerbs(service)
 		root.AddCommand(service)
 	}
+	a.addCompletion(root)
 	return root
 }
 
@@ -227,7 +242,7 @@ func exitCode(err error) int {
 
 // complain prints an error with its advice; as one JSON object with --json.
 func (a *app) complain(err error) {
-	text := err.Error()
+	text := plain(strings.ReplaceAll(err.Error(), "\n", "; ")) // a name in it may have a line break
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	if advice := a.advice(err); advice != "" {
 		text += "\n  " + advice
@@ -239,13 +254,16 @@ func (a *app) complain(err error) {
 		}
 		body, encodeErr := json.Marshal(v)
 		if encodeErr == nil {
-			a.printError("%s", body)
+			a.printError("%s", escaped(string(body)))
 			return
 		}
 	}
-	a.printError("holdfast: %s", terminal.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
+	a.printError("holdfast: %s", terminal.CleanLines(text))
 	if refused && len(refusal.Questions) > 0 {
 		for id, reason := range refusal.Questions {
+			if strings.Contains(text, reason) {
+				continue
+			}
 			a.printError("  %s: %s", terminal.Clean(id), terminal.Clean(reason))
 		}
 	}
@@ -253,15 +271,20 @@ func (a *app) complain(err error) {
 
 // advice returns the flag that helps.
 func (a *app) advice(err error) string {
+	if wrong, ok := errors.AsType[*notOffered](err); ok {
+		return wrong.offered
+	}
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f.advice
+	}
+	if _, ok := errors.AsType[*unreadable](err); ok {
+		return "upgrade this program, or `holdfast rebuild`"
+	}
 	switch {
-	case errors.Is(err, bus.ErrNoAnswer):
-		return fmt.Sprintf("the broker at %s accepts connections, but JetStream does not answer: %s",
-			bus.Redacted(a.nats), brokerAdvice(err))
 	case errors.Is(err, bus.ErrTLS):
 		return tlsAdvice
 	case errors.Is(err, bus.ErrUnreachable):
-		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats",
-			bus.Redacted(a.nats))
+		return "start one with `holdfast up`, or say where it is with --nats"
 	case errors.Is(err, embed.ErrPortInUse):
 		return "the broker's address is --listen; is another `holdfast up` running?"
 	case errors.Is(err, health.ErrPortInUse):
@@ -291,7 +314,24 @@ func (a *app) printJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: write the result: %w", err)
 	}
-	return a.print(string(body) + "\n")
+	return a.print(escaped(string(body)) + "\n")
+}
+
+// escaped returns JSON in which characters that can control a terminal are escapes. They are in texts only, so the
+// value is the same. JSON itself asks for escapes of those below 0x20 alone.
+func escaped(body string) string {
+	var b strings.Builder
+	for _, r := range body {
+		switch high, low := utf16.EncodeRune(r); {
+		case terminal.Printable(r):
+			b.WriteRune(r)
+		case high != utf8.RuneError:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // style returns the style of text for a writer: in colour on a terminal that allows it.

@@ -123,7 +123,9 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 		var beside bytes.Buffer
 		p := &Program{Stdin: strings.NewReader(input), Stderr: &beside}
 		a := newApp(p)
-		got, err := a.ask(&cobra.Command{}, questions())
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		got, err := a.ask(cmd, questions())
 		return got, beside.String(), err
 	}
 	got, beside, err := ask("2\nred, 2\nas, you, like\n")

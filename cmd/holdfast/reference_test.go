@@ -181,7 +181,8 @@ func configReference() string {
 			if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(options, func(o option) bool {
 				return o.name == f.Name
 			}) {
-				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name, envName(f.Name),
+				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name,
+					envNameOf(cmd, f.Name),
 					f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
 			}
 		})

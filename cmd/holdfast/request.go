@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,9 +27,15 @@ func (a *app) requestCommand(use, short, long string, args cobra.PositionalArgs,
 	return cmd
 }
 
-// sendRequest finds the session, sends the request in a person's name, and prints the result.
+// sendRequest finds the session, sends the request in a person's name, and prints the result. past says what was done.
 func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed],
 	past string, build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
+	return sendWithReceipt(a, cmd, name, v, func(Q) string { return past }, build)
+}
+
+// sendWithReceipt is [sendRequest] for a request whose receipt depends on what was sent.
+func sendWithReceipt[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed],
+	past func(Q) string, build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
 	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		q, err := build(ctx, b, r, by)
@@ -42,7 +49,7 @@ func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v r
 		if a.json {
 			return a.printJSON(reply)
 		}
-		return a.print(fmt.Sprintf("%s (%s, seq %d)\n", past, terminal.Clean(r.String()), reply.Seq))
+		return a.print(fmt.Sprintf("%s (%s, seq %d)\n", past(q), terminal.Clean(r.String()), reply.Seq))
 	})
 }
 
@@ -53,10 +60,13 @@ func answerCommand(a *app) *cobra.Command {
 number, or a text of your own where the question allows it; an empty one skips the question. QUESTION=ANSWER
 answers the question of that id, and may be repeated where several options may be chosen.
 
-Without answers each question is asked, and read from the terminal or from standard input. P may be left out
-when only one prompt of the session waits.`,
+Without answers each question is asked, and read from the terminal or from standard input; on a terminal again
+after an answer that is not offered. P may be left out when only one prompt of the session waits and it is a
+question: each ANSWER is then QUESTION=ANSWER, or the only ANSWER is an option of the first question. A permission
+and a plan need P, and so does a text of your own without its QUESTION.`,
 		arguments(1, -1, "the session S"),
-		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 q1 color=red color=blue size=L",
+		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 yes",
+		"holdfast answer build-42 q1 color=red color=blue size=L",
 		"holdfast answer build-42",
 		`holdfast answer build-42 q1 --answers '[{"question":"color","selected":["red"]}]'`)
 	cmd.Flags().StringVar(&raw, "answers", "",
@@ -65,55 +75,104 @@ when only one prompt of the session waits.`,
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
 		}
-		return sendRequest(a, cmd, args[0], request.LedgerAnswer, "answered",
+		var asked *session.Blocker
+		err := sendWithReceipt(a, cmd, args[0], request.LedgerAnswer, func(w request.Answer) string {
+			return answered(w.Prompt, asked)
+		},
 			func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
 				w := request.Answer{Ref: r, By: by}
-				var err error
-				if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
+				st, _, err := a.current(ctx, b, r)
+				if err != nil {
 					return w, err
 				}
-				if w.Answers, err = a.answersMeant(ctx, cmd, b, w, args[min(len(args), 2):], raw); err != nil {
+				answers := args[1:]
+				if w.Prompt, answers, err = a.promptMeant(ctx, b, st, answers); err != nil {
 					return w, err
 				}
-				return w, nil
+				asked, err = st.Blocker(w.Prompt, a.source(ctx, b))
+				if err != nil {
+					return w, err
+				}
+				w.Answers, err = a.answersMeant(ctx, cmd, b, asked, answers, raw)
+				return w, err
 			})
+		if refusal, ok := errors.AsType[*events.Refusal](err); ok && len(refusal.Questions) > 0 && asked != nil {
+			return &notOffered{refusal, form.Offered(asked.Questions, refusal.Questions)}
+		}
+		return err
 	}
 	return cmd
 }
 
-// promptMeant returns the named prompt, or the only waiting one.
-func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []string) (string, error) {
-	if len(args) > 0 {
-		return args[0], nil
+// answered returns the receipt of an answer: the prompt and its title, so that a person sees what the answer is to.
+func answered(prompt string, asked *session.Blocker) string {
+	if asked == nil || asked.Title == "" {
+		return "answered " + terminal.Clean(prompt)
 	}
-	st, _, err := a.current(ctx, b, r)
-	if err != nil {
-		return "", err
-	}
+	return fmt.Sprintf("answered %s, %s", terminal.Clean(prompt), terminal.Clean(asked.Title))
+}
+
+// notOffered is a refused answer, with what the questions offer.
+type notOffered struct {
+	*events.Refusal
+	offered string
+}
+
+// Unwrap returns the refusal.
+func (e *notOffered) Unwrap() error { return e.Refusal }
+
+// promptMeant returns the named prompt, or the only waiting one, and the answers behind it. An argument that may be a
+// mistyped prompt is never the answer to another prompt: without P, a question has answers that are offered or that
+// name it, and a permission or a plan has none.
+func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, args []string) (string, []string, error) {
 	open := st.PendingPrompts()
+	if len(args) > 0 {
+		_, ended := st.Ended(session.EntityPrompt, args[0])
+		if ended || st.Prompts[args[0]] != nil || len(open) != 1 {
+			return args[0], args[1:], nil
+		}
+	}
 	switch len(open) {
 	case 0:
-		return "", events.NotFound("prompt", "nothing waits in "+r.String())
+		return "", nil, events.NotFound("prompt", "nothing waits in "+st.Ref().String())
 	case 1:
-		return open[0], nil
+	default:
+		return "", nil, fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), st.Ref(),
+			strings.Join(open, ", "))
 	}
-	return "", fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), r,
-		strings.Join(open, ", "))
+	prompt, err := st.Blocker(open[0], a.source(ctx, b))
+	if err != nil {
+		return "", nil, err
+	}
+	isQuestion := prompt.Kind != events.PromptPermission && prompt.Kind != events.PromptPlan
+	if isQuestion && (len(args) == 0 || form.Unmistakable(prompt.Questions, args)) {
+		return open[0], args, nil
+	}
+	if len(args) == 0 {
+		return "", nil, fmt.Errorf("holdfast: answer: %s", waitsOnly(st, prompt))
+	}
+	return "", nil, &notOffered{events.NotFound("prompt", args[0]), waitsOnly(st, prompt)}
+}
+
+// waitsOnly says which prompt waits, and how it is answered.
+func waitsOnly(st *session.State, prompt *session.Blocker) string {
+	text := terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s %s ANSWER", prompt.Kind,
+		prompt.Prompt, st.Ref(), st.Ref(), prompt.Prompt))
+	refused := map[string]string{}
+	for i := range prompt.Questions {
+		refused[prompt.Questions[i].ID] = "not answered"
+	}
+	if offered := form.Offered(prompt.Questions, refused); offered != "" {
+		text += "\n  " + offered
+	}
+	return text
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
-func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w request.Answer, args []string,
+func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, prompt *session.Blocker, args []string,
 	raw string) ([]events.Answer, error) {
 	if raw != "" {
 		return a.answersFromJSON(cmd, raw)
-	}
-	st, _, err := a.current(ctx, b, w.Ref)
-	if err != nil {
-		return nil, err
-	}
-	prompt, err := st.Blocker(w.Prompt, a.source(ctx, b))
-	if err != nil {
-		return nil, err
 	}
 	switch {
 	case prompt == nil: // the ledger's refusal is more precise
@@ -134,10 +193,14 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 func (a *app) answersFromJSON(cmd *cobra.Command, raw string) ([]events.Answer, error) {
 	body := []byte(raw)
 	if raw == "-" {
-		var err error
-		if body, err = io.ReadAll(io.LimitReader(a.Stdin, events.QuestionsBytesMax+1)); err != nil {
+		text, err := input(cmd.Context(), func() (string, error) {
+			all, err := io.ReadAll(io.LimitReader(a.Stdin, events.QuestionsBytesMax+1))
+			return string(all), err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("holdfast: read the answers: %w", err)
 		}
+		body = []byte(text)
 	}
 	var answers []events.Answer
 	if err := json.Unmarshal(body, &answers); err != nil {
@@ -146,16 +209,18 @@ func (a *app) answersFromJSON(cmd *cobra.Command, raw string) ([]events.Answer, 
 	return answers, nil
 }
 
-// ask reads an answer to each question: for several options, numbers or labels separated by commas.
+// ask reads an answer to each question: for several options, numbers or labels separated by commas. A person on a
+// terminal is asked again after an answer that is not offered.
 func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Answer, error) {
 	if len(questions) == 0 {
 		questions = []events.Question{{Question: "your answer"}}
 	}
 	var answers []events.Answer
-	for i := range questions {
+	_, again := terminalFD(a.Stdin)
+	for i := 0; i < len(questions); i++ {
 		q := &questions[i]
 		_, _ = fmt.Fprintf(a.beside, "%s> ", terminal.Clean(q.ID))
-		text, err := a.input.next()
+		text, err := a.input.next(cmd.Context())
 		if errors.Is(err, io.EOF) {
 			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a "+
 				"line each (an empty line skips)", q.ID)
@@ -166,6 +231,11 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 		values := []string{text}
 		if _, whole := form.Option(q, text); q.Multi && !whole && !q.Custom {
 			values = strings.Split(text, ",")
+		}
+		if wrong := form.Wrong(q, values); wrong != "" && again {
+			a.printError("%s", terminal.Clean(wrong))
+			i--
+			continue
 		}
 		for _, value := range values {
 			answers = form.Add(answers, q, value)
@@ -269,11 +339,8 @@ func configureCommand(a *app) *cobra.Command {
 
 // retryCommand makes the command of a request about the retry of a session.
 func retryCommand(a *app, v request.Verb[request.Retry, request.Changed], past, short, long string) *cobra.Command {
-	example := "holdfast " + v.Name + " build-42"
-	if v.Name != request.RetryResume.Name {
-		example = "holdfast retry " + v.Name + " build-42"
-	}
-	cmd := a.requestCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"), example)
+	cmd := a.requestCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"),
+		"holdfast retry "+v.Name+" build-42")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return sendRequest(a, cmd, args[0], v, past,
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Retry, error) {
@@ -296,7 +363,45 @@ func retryCancelCommand(a *app) *cobra.Command {
 }
 
 func resumeCommand(a *app) *cobra.Command {
-	return retryCommand(a, request.RetryResume, "asked to go on", "Go on with an interrupted session",
+	cmd := a.requestCommand(request.RetryResume.Name+" S", "Go on with an interrupted session",
 		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic "+
-			"continuation was given up.")
+			"continuation was given up. It says so when the session needs none.",
+		arguments(1, 1, "the session S"), "holdfast resume build-42")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		by := a.person()
+		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			before, _, err := a.current(ctx, b, r)
+			if err != nil {
+				return err
+			}
+			reply, err := call(ctx, a, b, request.RetryResume, "resume "+r.String(), request.Retry{Ref: r, By: by})
+			switch {
+			case err != nil:
+				return needless(r, err)
+			case a.json:
+				return a.printJSON(reply)
+			}
+			return a.print(resumed(r, before, reply))
+		})
+	}
+	return cmd
+}
+
+// resumed returns the receipt of a resume. The reply of a request that was there before is that of the first one.
+func resumed(r events.Ref, before *session.State, reply request.Changed) string {
+	said := "asked to go on"
+	if reply.Seq <= before.Seq {
+		said = "it needs no resume: it was asked before to go on"
+	}
+	return fmt.Sprintf("%s (%s, seq %d)\n", said, terminal.Clean(r.String()), reply.Seq)
+}
+
+// needless returns the refusal of a resume in the words of a person: the session needs none, and why.
+func needless(r events.Ref, err error) error {
+	refusal, ok := errors.AsType[*events.Refusal](err)
+	if !ok || refusal.Code != http.StatusConflict {
+		return err
+	}
+	return &fault{err, fmt.Sprintf("%s needs no resume: %s", r, strings.TrimPrefix(refusal.Message,
+		"nothing to resume: ")), ""}
 }

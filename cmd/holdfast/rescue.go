@@ -80,18 +80,23 @@ func rescueCommand(a *app) *cobra.Command {
 		if a.json {
 			return a.printJSON(found)
 		}
-		text := fmt.Sprintf("%s and %s written to %s\n", terminal.Plural(found.Commits, "commit"),
-			terminal.Plural(found.Documents, "document"), args[0])
-		for _, d := range found.Damages {
-			text += fmt.Sprintf("not readable: %s\n", d)
-		}
-		if len(found.Lost) > 0 {
-			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", terminal.Plural(len(found.Lost), "session"),
-				rescueReport)
-		}
-		return a.print(text)
+		return a.print(found.text(args[0]))
 	}
 	return cmd
+}
+
+// text returns what was written to a directory, for a person.
+func (f *rescueFound) text(dir string) string {
+	text := fmt.Sprintf("%s and %s written to %s\n", terminal.Plural(f.Commits, "commit"),
+		terminal.Plural(f.Documents, "document"), dir)
+	for _, d := range f.Damages {
+		text += fmt.Sprintf("not readable: %s\n", terminal.Clean(d.String()))
+	}
+	if len(f.Lost) > 0 {
+		text += fmt.Sprintf("the log has lost commits of %s: see %s\n", terminal.Plural(len(f.Lost), "session"),
+			rescueReport)
+	}
+	return text
 }
 
 // rescue writes everything that can be read: the log, the documents, then a summary.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
@@ -75,25 +76,47 @@ func TestScripts(t *testing.T) {
 // withCalm returns all commands of scripts.
 //
 // calm COMMAND…: run a command that has limits of seconds for real processes. After a failure it runs again, a few
-// times, if the machine stood still meanwhile; otherwise the script fails.
+// times, if the machine or its disk stood still meanwhile; otherwise the script fails, and says which promises broke.
 func withCalm(t *testing.T) map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	const standstill, tries = 300 * time.Millisecond, 5
 	all := maps.Clone(scriptCommands)
+	disk := natstest.FeelDisk(t)
 	all["calm"] = func(ts *testscript.TestScript, _ bool, args []string) {
 		for try := 1; ; try++ {
-			pulse := natstest.Feel(t)
+			pulse, before := natstest.Feel(t), disk()
 			err := ts.Exec(args[0], args[1:]...)
-			lost := pulse.Lost()
+			lost := pulse.Lost() + disk() - before
 			if err == nil {
 				return
 			}
+			why := fmt.Sprintf("%q: %v; the machine or its disk stood still for %s%s", args, err, lost,
+				brokenPromises(ts.ReadFile("stdout")))
 			if lost <= standstill || try == tries {
-				ts.Fatalf("%q: %v, and the machine stood still for %s only", args, err, lost)
+				ts.Fatalf("%s", why)
 			}
-			ts.Logf("%q: %v; the machine stood still for %s: again", args, err, lost)
+			ts.Logf("%s; again", why)
 		}
 	}
 	return all
+}
+
+// brokenPromises returns the lines of a drill's output that name a broken promise, each after a line break.
+func brokenPromises(out string) string {
+	var broken strings.Builder
+	for line := range strings.Lines(out) {
+		var res drill.Result
+		switch {
+		case strings.HasPrefix(line, "broken"):
+			broken.WriteString("\n" + strings.TrimSpace(line))
+		case json.Unmarshal([]byte(line), &res) == nil:
+			for _, v := range res.Verdicts {
+				if !v.OK {
+					fmt.Fprintf(&broken, "\n%s: %s: want %s, got %s", v.Act, v.Promise, v.Expected, v.Seen)
+				}
+			}
+		}
+	}
+	return broken.String()
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -266,7 +289,9 @@ func scriptFetch(ts *testscript.TestScript, _ bool, args []string) {
 func scriptTerm(ts *testscript.TestScript, _ bool, _ []string) {
 	pid, err := strconv.Atoi(ts.Getenv("PID"))
 	ts.Check(err)
-	ts.Check(syscall.Kill(pid, syscall.SIGTERM))
+	up, err := os.FindProcess(pid)
+	ts.Check(err)
+	ts.Check(up.Signal(syscall.SIGTERM))
 }
 
 // start FILE ARGUMENT…: run holdfast in the background until the script ends, its output in FILE.

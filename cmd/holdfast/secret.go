@@ -59,12 +59,13 @@ func secretsCommand(a *app) *cobra.Command {
 	var days int
 	long, example := describe(`Make the passwords and certificates of a secured cell, as files in DIR.
 
-Each folder in DIR is one Kubernetes secret: one for each user (password, ca.crt, tls.crt, tls.key),
-nats-users with the passwords for the broker, nats-tls for its clients and nats-routes-tls for its nodes. A
-user of --nkey-user has the seed of an nkey (nkey) in place of a password; the broker gets the public key. Two
-authorities sign: one for clients, one for nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A
-second run keeps what is there and makes what is missing; it makes a certificate again when less than a third
-of its time is left. Remove a file to have it made again. It needs no broker.`,
+Each folder in DIR is one Kubernetes secret: one for each user (password, ca.crt, tls.crt, tls.key; for a
+service also consumer-key, from which the names of its consumers follow), nats-users with the passwords for the
+broker, nats-tls for its clients and nats-routes-tls for its nodes. A user of --nkey-user has the seed of an nkey
+(nkey) in place of a password; the broker gets the public key. Two authorities sign: one for clients, one for
+nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A second run keeps what is there and makes what is
+missing; it makes a certificate again when less than a third of its time is left. Remove a file to have it made
+again. It needs no broker.`,
 		"holdfast secrets ./secrets --harness my-agent --person screen --operator operator")
 	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell",
 		Long: long, Example: example, GroupID: groupRepair,

@@ -67,7 +67,7 @@ var targets = []target{
 	{
 		name: reconciler.Name, short: "Run the reconciler: it recovers sessions of dead owners, and expires prompts " +
 			"at their deadline",
-		options: []string{"grace", "adoption-grace"}, probe: "report",
+		options: []string{"grace", "adoption-grace", "disconnect-grace"}, probe: "report",
 		check: func(s *settings) error { return reconcilerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return reconciler.New(b, reconcilerConfig(s), log)
@@ -103,7 +103,8 @@ func ledgerConfig(s *settings) ledger.Config {
 
 func reconcilerConfig(s *settings) reconciler.Config {
 	cfg := reconciler.Default()
-	cfg.Grace, cfg.AdoptionGrace, cfg.Version = s.grace, s.adoptionGrace, version
+	cfg.Grace, cfg.AdoptionGrace, cfg.DisconnectGrace = s.grace, s.adoptionGrace, s.disconnectGrace
+	cfg.Version = version
 	return cfg
 }
 
@@ -329,8 +330,22 @@ one process can have a directory at a time. SIGTERM and SIGINT end it cleanly wi
 	for i := range targets {
 		a.addFlags(cmd, targets[i].options)
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.bounded(cmd.Context(), a.up) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.checkAlone(cmd); err != nil {
+			return err
+		}
+		return a.bounded(cmd.Context(), a.up)
+	}
 	return cmd
+}
+
+// checkAlone refuses several copies: the embedded broker is one node.
+func (a *app) checkAlone(cmd *cobra.Command) error {
+	if a.replicas > 1 {
+		return usage(cmd, "--replicas %d: this command runs one broker, which keeps one copy; run the services on a "+
+			"cluster of brokers for more (`holdfast ledger --help`)", a.replicas)
+	}
+	return nil
 }
 
 // up runs the broker and all targets until ctx ends.
@@ -356,12 +371,16 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 		return errors.Join(err, h.Close())
 	}
 	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log,
+		WebsocketOrigins: a.boardOrigins(h),
 		Mend: []string{cell.LogStream(), "KV_" + cell.StateBucket(), "KV_" + cell.LeaseBucket(), cell.TimerStream(),
 			cell.ParkedStream(), cell.FeedStream()}})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
 	defer srv.Shutdown()
+	if err := a.mountBoard(h, srv); err != nil {
+		return errors.Join(err, h.Close())
+	}
 	p := &process{app: a, health: h, log: log, nats: srv.URL(),
 		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 			cfg := a.busConfig(name)
@@ -384,7 +403,8 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 // sessions that are complete.
 func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	for _, d := range damages {
-		a.printError("holdfast: damaged: %s; the file is kept as it was, below %s", d, filepath.Join(a.data, "damaged"))
+		a.printError("holdfast: damaged: %s; the file is kept as it was, below %s", terminal.Clean(d.String()),
+			filepath.Join(a.data, "damaged"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyMaxS*time.Second)
 	defer cancel()
@@ -396,7 +416,8 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	found, err := ledger.Inspect(ctx, b)
 	switch {
 	case err != nil:
-		a.printError("holdfast: the log was not compared with documents: %v: `holdfast doctor` does the same", err)
+		a.printError("holdfast: the log was not compared with documents: %s: `holdfast doctor` does the same",
+			terminal.Clean(plain(err.Error())))
 	case len(found.Lost) > 0:
 		names := make([]string, len(found.Lost))
 		for i := range found.Lost {
@@ -415,16 +436,21 @@ func (a *app) ready(note health.Note, data string) error {
 	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID,
 		note.NATS, note.HTTP)
 	if data != "" {
-		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · "+
-			"holdfast doctor\n", data, elsewhere(note.NATS))
+		text += a.boardLine()
+		text += fmt.Sprintf("  data    %s, every write synced\n", data)
+		label := "next"
+		for _, line := range append(elsewhere(note.NATS), a.self()+" watch", a.self()+" doctor") {
+			text += fmt.Sprintf("  %-7s %s\n", label, line)
+			label = ""
+		}
 	}
 	return a.print(text)
 }
 
-// elsewhere returns the flag for a broker that is not at its default address.
-func elsewhere(nats string) string {
+// elsewhere returns the command with which a shell finds a broker that is not at its default address.
+func elsewhere(nats string) []string {
 	if nats == natsDefault {
-		return ""
+		return nil
 	}
-	return "export " + envName("nats") + "=" + nats + "; "
+	return []string{"export " + envName("nats") + "=" + nats}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -45,6 +45,29 @@ func (a *app) while(ctx context.Context, do func(ctx context.Context, note healt
 	return errors.Join(err, <-ended)
 }
 
+// anyPort says which addresses may have another port than their own: those that a person did not choose.
+type anyPort struct{ listen, http bool }
+
+// loopback is any free port.
+const loopback = "127.0.0.1:0"
+
+// whileAt is while. It takes another port in the place of one that is in use, and says so.
+func (a *app) whileAt(ctx context.Context, free anyPort, do func(ctx context.Context, note health.Note) error) error {
+	for {
+		err := a.while(ctx, do)
+		switch {
+		case errors.Is(err, embed.ErrPortInUse) && free.listen:
+			a.printError("%s is in use: the broker takes another port", a.listen)
+			a.listen, free.listen = loopback, false
+		case errors.Is(err, health.ErrPortInUse) && free.http:
+			a.printError("%s is in use: health and the board take another port", a.http)
+			a.http, free.http = loopback, false
+		default:
+			return err
+		}
+	}
+}
+
 // suite is while in a temporary directory.
 func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string) error) (err error) {
 	dir, err := os.MkdirTemp("", "holdfast-")
@@ -53,8 +76,8 @@ func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	own := *a
-	own.data, own.listen, own.http, own.readyFile = dir, "127.0.0.1:0", "127.0.0.1:0", ""
-	own.grace, own.logLevel = shortGrace, "error"
+	own.data, own.listen, own.http, own.readyFile = dir, loopback, loopback, ""
+	own.grace, own.logLevel, own.board = shortGrace, "error", false
 	a.creds = "" // this broker has no users
 	return own.while(ctx, func(ctx context.Context, note health.Note) error { return do(ctx, note.NATS) })
 }
@@ -69,12 +92,15 @@ const (
 )
 
 func tryCommand(a *app) *cobra.Command {
-	var fast, once bool
+	var fast, once, verbose bool
 	long, example := describe(`Start everything, play a recorded crash, run a drill, and stay up.
 
-It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered,
-and a question of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The
-default of --grace is 1s here, to shorten the tour.`,
+It is up with all its flags, and a tour of half a minute: what was open when an agent was killed, what closed it
+and when, what is promised and what is seen, and a question of an agent for you to answer from another terminal.
+-v prints each event. Ctrl-C ends it; the data stays.
+
+The default of --grace is 1s here, to shorten the tour. If the default port of --listen or --http is in use, the
+tour takes another one.`,
 		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
 	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example,
 		GroupID: groupRun, Args: arguments(0, 0)}
@@ -84,7 +110,11 @@ default of --grace is 1s here, to shorten the tour.`,
 	}
 	cmd.Flags().BoolVar(&fast, "fast", false, "play the recorded crash without its pauses")
 	cmd.Flags().BoolVar(&once, "once", false, "end after the tour")
+	verboseFlag(cmd, &verbose)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.checkAlone(cmd); err != nil {
+			return err
+		}
 		if !cmd.Flags().Changed("grace") {
 			a.grace = shortGrace
 		}
@@ -92,8 +122,9 @@ default of --grace is 1s here, to shorten the tour.`,
 			a.logLevel = "error"
 		}
 		return a.bounded(cmd.Context(), func(ctx context.Context) error {
-			return a.while(ctx, func(ctx context.Context, note health.Note) error {
-				t := &tour{app: a, note: note, fast: fast, once: once}
+			free := anyPort{listen: !cmd.Flags().Changed("listen"), http: !cmd.Flags().Changed("http")}
+			return a.whileAt(ctx, free, func(ctx context.Context, note health.Note) error {
+				t := &tour{app: a, note: note, fast: fast, once: once, verbose: verbose}
 				err := t.run(ctx)
 				if err != nil && ctx.Err() != nil {
 					return nil // a requested end
@@ -108,8 +139,8 @@ default of --grace is 1s here, to shorten the tour.`,
 // tour is the parts of try.
 type tour struct {
 	*app
-	note       health.Note
-	fast, once bool
+	note                health.Note
+	fast, once, verbose bool
 }
 
 func (t *tour) run(ctx context.Context) error {
@@ -130,41 +161,52 @@ func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
 	}
-	return t.print("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", terminal.Strong) + "\n\n" + text + "\n")
+	return t.print("\n" + t.style(t.Stdout).Coloured(title, terminal.Strong) + "\n" + text)
 }
 
 // crash plays the recorded crash.
 func (t *tour) crash(ctx context.Context) error {
 	if err := t.heading("1 of 3: a real crash, played again",
-		`What a real OpenCode server said until it was killed, with one command done, one running, and one waiting for
-a permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what
-becomes of them.
-`); err != nil {
+		"An OpenCode server was killed at work. It shows for ever that this runs; here it is closed:\n\n"); err != nil {
 		return err
 	}
 	trace, err := opencode.ReadTrace(bytes.NewReader(opencode.RecordedCrash))
 	if err != nil {
 		return fmt.Errorf("holdfast: try: %w", err)
 	}
-	return t.replay(ctx, replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast},
-		[]replay.Recording{{Name: crashFile, Trace: trace}})
+	cfg := replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast, Close: true,
+		OnLine: func(line string) error { t.progressLine(line); return nil }}
+	if t.verbose {
+		cfg.OnLine = nil // the default prints
+	}
+	return t.replay(ctx, cfg, []replay.Recording{{Name: crashFile, Trace: trace}}, func(p *replay.Played) string {
+		t.progressLine("")
+		return t.played(p)
+	})
+}
+
+// played returns what became of the recorded crash: in short, unless it went wrong.
+func (t *tour) played(p *replay.Played) string {
+	if !p.OK || t.verbose {
+		return p.Text(t.style(t.Stdout))
+	}
+	return p.LeftOpen(t.style(t.Stdout))
 }
 
 // drills runs the drill.
 func (t *tour) drills(ctx context.Context) error {
 	if err := t.heading("2 of 3: a drill with real processes",
-		`Agents (this program, with the harness client) are killed, frozen, restarted and asked to leave. The drill
-compares the promises with the observations.`); err != nil {
+		"Agents, and once a broker with all services, are killed at work."); err != nil {
 		return err
 	}
-	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack,
-		Keep: true})
+	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack},
+		t.verbose, true)
 }
 
 // yours makes an agent ask the person, shows what watch would show, and stays up.
 func (t *tour) yours(ctx context.Context) (err error) {
 	if err := t.heading("3 of 3: your turn",
-		"This is what `holdfast watch` shows now: who was lost, who is alive, and what waits for you.\n"); err != nil {
+		"An agent asks you. This is what `holdfast watch` shows:\n\n"); err != nil {
 		return err
 	}
 	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
@@ -210,7 +252,7 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		docs, err := t.documents(ctx, b, &sessionFilter{})
 		return errors.Join(err, t.printSessions(ctx, b, docs))
 	}
-	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil {
+	if err := t.watchOnce(ctx, b, &sessionFilter{harness: r.Harness}); err != nil {
 		return err
 	}
 	return t.next(r)
@@ -218,22 +260,18 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 
 // next prints the next commands.
 func (t *tour) next(r events.Ref) error {
-	self, in := "holdfast", strings.TrimSuffix(elsewhere(t.note.NATS), "; ")
-	if len(os.Args) > 0 && strings.Contains(os.Args[0], "/") {
-		self = os.Args[0]
-	}
 	text := "\nFrom another terminal:\n\n"
-	if in != "" {
-		text += "  " + in + "\n"
+	for _, line := range elsewhere(t.note.NATS) {
+		text += "  " + line + "\n"
 	}
 	for _, line := range [][2]string{
-		{"answer " + r.String() + " colour-1 blue", "the agent continues at once"},
+		{"answer " + r.String() + " colour-1 blue", "it continues at once"},
 		{"watch", "all sessions, live"},
-		{"show drill-crash/crash", "what became of the agent that was killed"},
-		{"events drill-crash/crash", "and every fact of it"},
+		{"show drill-crash/crash", "the agent that died"},
+		{"events drill-crash/crash", "every event of it"},
 		{"doctor", "is everything well?"},
 	} {
-		text += fmt.Sprintf("  %s %-36s # %s\n", self, line[0], line[1])
+		text += fmt.Sprintf("  %s %-36s # %s\n", t.self(), line[0], line[1])
 	}
 	if !t.once {
 		text += "\nCtrl-C ends it; the data stays in " + t.data + ".\n\n"

@@ -40,19 +40,31 @@ func watchCommand(a *app) *cobra.Command {
 	var once bool
 	long, example := describe(`Watch sessions and what waits for a person, redrawn from the views as they change.
 
-On a terminal a table; elsewhere, or with --json, a line for each change. --once prints the table and ends.`,
-		"holdfast watch", "holdfast watch --once", "holdfast watch --waiting --json")
-	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example,
+With S only this session. On a terminal a table; elsewhere, or with --json, a line for each change. --once
+prints the table and ends.`,
+		"holdfast watch", "holdfast watch my-agent/build-42",
+		"holdfast watch --once", "holdfast watch --waiting --json")
+	cmd := &cobra.Command{Use: "watch [S]", Short: "Watch sessions live", Long: long, Example: example,
 		GroupID: groupInspect,
-		Args:    arguments(0, 0)}
+		Args:    arguments(0, 1, "the session S")}
 	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print the table once")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd); err != nil {
 			return err
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			if _, err := b.Log.LastSeq(ctx); bus.NoCell(err) { // a watch would wait for the cell
+				return err
+			}
+			if len(args) > 0 {
+				r, err := a.resolve(ctx, b, args[0])
+				if err != nil {
+					return err
+				}
+				f.harness, f.session, f.all = r.Harness, r.Session, true
+			}
 			if once {
 				return a.watchOnce(ctx, b, &f)
 			}
@@ -117,22 +129,25 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 		}
 	}
 	hidden := 0
+	text := "no sessions\n"
+	if len(docs) > 0 {
+		text = terminal.Sessions(docs, now, st)
+	}
 	// not all fit: first the sessions that need a person
-	if st.Height > 0 && len(docs)+len(x.blockers) > st.Height-boardLinesOther {
+	lines := strings.Count(text, "\n")
+	if len(docs) > 0 && st.Height > 0 && lines+len(x.blockers) > st.Height-boardLinesOther {
 		slices.SortStableFunc(docs, func(a, b *session.State) int { return urgency(a) - urgency(b) })
-		hidden = max(len(docs)-max(st.Height/2, 1), 0)
+		each := max(lines/(len(docs)+1), 1) // a session with a long name has a second line
+		hidden = max(len(docs)-max(st.Height/2/each, 1), 0)
 		docs = docs[:len(docs)-hidden]
+		text = terminal.Sessions(docs, now, st)
 	}
 	var open []*session.Blocker
 	for _, b := range sortedValues(x.blockers) {
 		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) &&
-			(f.root == "" || b.Root == f.root) {
+			(f.session == "" || b.Session == f.session) && (f.root == "" || b.Root == f.root) {
 			open = append(open, b)
 		}
-	}
-	text := "no sessions\n"
-	if len(docs) > 0 {
-		text = terminal.Sessions(docs, now, st)
 	}
 	if hidden > 0 {
 		text += fmt.Sprintf("… and %s more (`holdfast sessions`)\n", terminal.Plural(hidden, "session"))
@@ -147,8 +162,8 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 	return text
 }
 
-// boardLinesOther is how many lines of a board are neither a session nor a prompt.
-const boardLinesOther = 7
+// boardLinesOther is how many lines of a board are neither in the table of sessions nor a prompt.
+const boardLinesOther = 6
 
 // urgency sorts phases by how much they need a person.
 func urgency(s *session.State) int {

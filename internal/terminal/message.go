@@ -72,7 +72,8 @@ func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 			{Cut(contentText(q), contentShownMax), Plain},
 		}
 	}
-	table := Table([]string{"MESSAGE", "FROM", "AGE", "STATE", "CONTENT"}, rows, st)
+	table := Table([]Column{{Name: "MESSAGE", ID: true}, {Name: "FROM", Min: nameMin},
+		{Name: "AGE", Spare: 1}, {Name: "STATE"}, {Name: "CONTENT", Min: textMin}}, rows, st)
 	return table + "\n" + Clean(queueWaits(s, now)) + "\n"
 }
 
@@ -187,6 +188,7 @@ var givenUp = map[string]string{
 	"model_refusal":          "the model will not; send something else",
 	"aborted":                "it was aborted; send a message, or `holdfast retry now`",
 	"runtime_not_ready":      "the harness cannot run it yet; then `holdfast retry now`",
+	"outcome_unknown":        "a step was cut off: find out what it did, then send a message, or `holdfast retry now`",
 	"stopped":                "a person stopped it; send a message, or `holdfast retry now`",
 	"incompatible_workspace": "the harness cannot use this workspace; then `holdfast retry now`",
 }

@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,13 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 			{Asked(b), Plain},
 		}
 	}
-	return Table([]string{"SESSION", "PROMPT", "KIND", "STATUS", "AGE", "AGENT", "QUESTION"}, rows, st)
+	status := Column{Name: "STATUS", Spare: 3}
+	if slices.ContainsFunc(bs, func(b *session.Blocker) bool { return b.Status != session.Awaiting }) {
+		status.Spare = 0 // it says what became of a prompt
+	}
+	return Table([]Column{{Name: "SESSION", ID: true}, {Name: "PROMPT", ID: true},
+		{Name: "KIND"}, status, {Name: "AGE", Spare: 1}, {Name: "AGENT", Spare: 2}, {Name: "QUESTION", Min: textMin}},
+		rows, st)
 }
 
 // reach reports whether an agent waits, and whether it has the decision.
@@ -88,7 +95,7 @@ func Prompt(b *session.Blocker, now time.Time, st Style) string {
 		fmt.Fprintf(
 			&s,
 			"  %s by %s: %s\n",
-			b.Status,
+			Clean(string(b.Status)),
 			Clean(cmp.Or(b.By, "the agent")),
 			Clean(cmp.Or(answers(b.Answers), b.Reason, "–")),
 		)

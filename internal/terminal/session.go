@@ -27,6 +27,13 @@ var phasePaints = map[session.Phase]Colour{
 // PhaseCell returns a phase in its colour.
 func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
 
+// The least widths of columns, in terminal cells.
+const (
+	idMin   = 18
+	nameMin = 12
+	textMin = 24
+)
+
 // Sessions returns a table of sessions in the given order.
 func Sessions(docs []*session.State, now time.Time, st Style) string {
 	rows := make([][]Cell, len(docs))
@@ -41,7 +48,9 @@ func Sessions(docs []*session.State, now time.Time, st Style) string {
 			{s.Title, Plain},
 		}
 	}
-	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "USED", "CHANGED", "TITLE"}, rows, st)
+	return Table([]Column{{Name: "SESSION", ID: true}, {Name: "PHASE"}, {Name: "OWNER", Spare: 2},
+		{Name: "DOING", Min: textMin}, {Name: "USED"}, {Name: "CHANGED", Spare: 1},
+		{Name: "TITLE", Min: idMin, Spare: 3}}, rows, st)
 }
 
 // usageCell returns how much of the context is used, if it is known. It is coloured near the limit.
@@ -343,5 +352,6 @@ func recent(s *session.State, now time.Time, st Style) string {
 			},
 		)
 	}
-	return Table([]string{"ENDED", "ID", "NAME", "OUTCOME", "REASON", "AGO"}, rows, st)
+	return Table([]Column{{Name: "ENDED"}, {Name: "ID", ID: true}, {Name: "NAME", Min: nameMin},
+		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st)
 }

@@ -50,56 +50,6 @@ func Text(texts ...string) []Cell {
 	return cells
 }
 
-// columnGap separates two columns.
-const columnGap = "  "
-
-// Table returns rows under a header. Each column is as wide as its longest cell; lines are cut at the style's width.
-func Table(header []string, rows [][]Cell, st Style) string {
-	head := make([]Cell, len(header))
-	for i, h := range header {
-		head[i] = Cell{h, Faint}
-	}
-	all := append([][]Cell{head}, rows...)
-	widths := make([]int, len(header))
-	for _, row := range all {
-		for i := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(Clean(row[i].Text)))
-		}
-	}
-	var b strings.Builder
-	for _, row := range all {
-		b.WriteString(line(row, widths, st))
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// line returns one row, padded to the widths and cut at the style's.
-func line(row []Cell, widths []int, st Style) string {
-	var b strings.Builder
-	used := 0
-	for i, c := range row {
-		text := Clean(c.Text)
-		if i > 0 {
-			b.WriteString(columnGap)
-			used += len(columnGap)
-		}
-		if st.Width > 0 {
-			text = Cut(text, max(st.Width-used, 0))
-		}
-		n := utf8.RuneCountInString(text)
-		b.WriteString(st.colour(text, c.Colour))
-		if i < len(row)-1 {
-			b.WriteString(strings.Repeat(" ", widths[i]-min(n, widths[i])))
-		}
-		used += widths[i]
-		if st.Width > 0 && used+len(columnGap) >= st.Width {
-			break
-		}
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
 // colour colours a text if the style has colours.
 func (st Style) colour(text string, p Colour) string {
 	if !st.Color || p == Plain || text == "" {
@@ -137,18 +87,10 @@ func CleanLines(s string) string {
 	return strings.Join(all, "\n")
 }
 
-func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
+func unprintable(r rune) bool { return !Printable(r) }
 
-// Cut shortens a text to a number of columns, with an ellipsis.
-func Cut(s string, columns int) string {
-	if utf8.RuneCountInString(s) <= columns {
-		return s
-	}
-	if columns <= 0 {
-		return ""
-	}
-	return string([]rune(s)[:columns-1]) + "…"
-}
+// Printable reports whether a character is shown as it is. The others can control a terminal, or are not visible.
+func Printable(r rune) bool { return r != utf8.RuneError && unicode.IsPrint(r) }
 
 // Age returns a duration in its largest units: 12ms, 3s, 4m10s, 2h05m, 3d4h.
 func Age(d time.Duration) string {

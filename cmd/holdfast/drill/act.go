@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -55,7 +56,7 @@ func (d *drill) crash(ctx context.Context) error {
 	}
 	_, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax,
 		func(s *session.State) bool { return !s.Owned })
-	d.inTime(actCrash, "a killed process is noticed", "orphaned", "orphaned", took, d.Within, err)
+	d.inTime(actCrash, "a killed agent is noticed", "orphaned", "orphaned", took, d.Within, err)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -64,17 +65,17 @@ func (d *drill) crash(ctx context.Context) error {
 			ended(s, session.EntityTool, callDeploy, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	}
 	s, more, err := d.world.until(ctx, actCrash, "calls closed", soonMax, interrupted)
-	d.inTime(actCrash, "its calls are closed", "2 interrupted", "2 interrupted", took+more, d.Within, err)
+	d.inTime(actCrash, "its calls are closed", "interrupted", "interrupted", took+more, d.Within, err)
 	if err != nil {
 		return ctx.Err()
 	}
 	expired := ended(s, session.EntityPrompt, promptMay, string(session.Expired), events.ReasonOwnerLost)
-	d.verify(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)",
-		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
+	d.verify(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired",
+		Seen: seenPrompt(s, promptMay, events.ReasonOwnerLost), TookMS: -1, OK: expired})
 	p := s.Prompts[promptWhich]
 	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
-	d.verify(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)",
-		Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
+	d.verify(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: OutcomeKept,
+		Seen: seenPrompt(s, promptWhich, reasonCanAnswer), TookMS: -1, OK: kept})
 	d.refused(ctx, actCrash, promptMay, "once", "a late answer is refused", http.StatusGone)
 	if err := d.answerKept(ctx); err != nil {
 		return err
@@ -82,10 +83,10 @@ func (d *drill) crash(ctx context.Context) error {
 	return d.resume(ctx)
 }
 
-// seenPrompt returns the status of a prompt as a text.
-func seenPrompt(s *session.State, id string) string {
+// seenPrompt returns the status of a prompt as a text, with its reason if it is not the expected one.
+func seenPrompt(s *session.State, id, expected string) string {
 	b := Whereabouts(s, nil, session.EntityPrompt, id)
-	if b.Reason == "" {
+	if b.Reason == expected || b.Reason == "" {
 		return b.Outcome
 	}
 	return b.Outcome + " (" + b.Reason + ")"
@@ -127,15 +128,15 @@ func (d *drill) answerKept(ctx context.Context) error {
 	if err == nil {
 		seen, whole, err = d.together(ctx, seq)
 	}
-	const expected = "answer, result, turn: one commit"
+	const expected = "one commit"
 	if whole {
 		seen = expected
 	}
-	d.inTime(actCrash, "an answer after the death counts", expected, seen, took, soonMax, err)
+	d.inTime(actCrash, "an answer after death counts", expected, seen, took, soonMax, err)
 	if d.verdicts[len(d.verdicts)-1].OK = whole && err == nil && took <= soonMax; !whole {
 		return ctx.Err()
 	}
-	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is refused and gets the first",
+	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is refused",
 		http.StatusConflict)
 	return ctx.Err()
 }
@@ -168,7 +169,7 @@ func (d *drill) resume(ctx context.Context) error {
 		return err
 	}
 	r, took, err := c.expect(ctx, saidTook, startMaxS*time.Second)
-	d.inTime(actCrash, "the next process takes that turn", saidTook, r.Said, took, startMaxS*time.Second, err)
+	d.inTime(actCrash, "the next agent takes the turn", saidTook, r.Said, took, startMaxS*time.Second, err)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -201,7 +202,7 @@ func (d *drill) starts(ctx context.Context, s *session.State) (n int, err error)
 
 // dismiss asks an agent to leave and waits until its process has ended.
 func (d *drill) dismiss(ctx context.Context, c *child) error {
-	if err := c.signal(syscall.SIGTERM, "thank you"); err != nil {
+	if err := c.leave("thank you"); err != nil {
 		return err
 	}
 	return c.awaitGone(ctx)
@@ -223,6 +224,10 @@ func (c *child) awaitGone(ctx context.Context) error {
 // pause suspends an agent until it is fenced, and resumes its process.
 func (d *drill) pause(ctx context.Context) error {
 	d.report(actPause, "", "%s", headings[actPause])
+	if !canSuspend {
+		d.report(actPause, "", "left out: this system has no signals to suspend a process")
+		return nil
+	}
 	c, err := d.onStage(ctx, actPause, roleRuns, func(s *session.State) bool { return len(s.Tools) == 1 })
 	if err != nil {
 		return err
@@ -230,15 +235,15 @@ func (d *drill) pause(ctx context.Context) error {
 	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
 		return err
 	}
-	if err := c.signal(syscall.SIGSTOP, "as when a machine sleeps"); err != nil {
+	if err := c.signal(suspendProcess, "as when a machine sleeps"); err != nil {
 		return err
 	}
 	fence, took, err := d.world.until(ctx, actPause, "fenced", d.Within+soonMax, func(s *session.State) bool {
 		return !s.Owned && ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	})
-	d.inTime(actPause, "a frozen process is fenced", "orphaned, call closed", "orphaned, call closed", took, d.Within,
+	d.inTime(actPause, "a frozen agent is fenced", "orphaned", "orphaned", took, d.Within,
 		err)
-	if err := errors.Join(c.send(lineFinish), c.signal(syscall.SIGCONT,
+	if err := errors.Join(c.send(lineFinish), c.signal(resumeProcess,
 		"it wants to say that its call is complete")); err != nil {
 		return err
 	}
@@ -249,7 +254,7 @@ func (d *drill) pause(ctx context.Context) error {
 	if !r.Fenced && err == nil {
 		err = errors.New("refused, but not as fenced: " + r.Text)
 	}
-	d.inTime(actPause, "awake, it finds out and stops", "refused, fenced", "refused, fenced", took, d.Within, err)
+	d.inTime(actPause, "awake, it finds out and stops", "fenced", "fenced", took, d.Within, err)
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
@@ -258,7 +263,7 @@ func (d *drill) pause(ctx context.Context) error {
 
 // nothingCounts returns the verdict about the changes of a resumed process after the fence.
 func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
-	v := Verdict{Act: actPause, Promise: "nothing it says counts", Expected: "the call stays interrupted", TookMS: -1}
+	v := Verdict{Act: actPause, Promise: "nothing it says counts", Expected: session.OutcomeInterrupted, TookMS: -1}
 	commits, err := d.bus.Log.Read(ctx, fence.Ref(), 0)
 	s := session.New(fence.Ref())
 	slipped := 0
@@ -269,7 +274,9 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 		}
 	}
 	call := Whereabouts(s, nil, session.EntityTool, callCompile)
-	v.Seen = fmt.Sprintf("%s, %d commits after it", call.Outcome, slipped)
+	if v.Seen = call.Outcome; slipped > 0 {
+		v.Seen += ", then " + terminal.Plural(slipped, "commit")
+	}
 	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil &&
 		s.Epoch == fence.Epoch && !s.Owned
 	d.verify(v)
@@ -300,10 +307,10 @@ func (d *drill) restart(ctx context.Context) error {
 	if err == nil {
 		p, was := s.Prompts[promptMay], before.Prompts[promptMay]
 		if p == nil || p.Status != session.Awaiting || p.Epoch != s.Epoch || !p.Since.Equal(was.Since) {
-			err = errors.New(seenPrompt(s, promptMay))
+			err = errors.New(seenPrompt(s, promptMay, ""))
 		}
 	}
-	d.inTime(actRestart, "a restarted process has its question", "the same one, open", "the same one, open", took,
+	d.inTime(actRestart, "a restart keeps its question", "the same", "the same", took,
 		startMaxS*time.Second, err)
 	if s == nil {
 		return ctx.Err()
@@ -311,7 +318,7 @@ func (d *drill) restart(ctx context.Context) error {
 	_, took, err = d.world.until(ctx, actRestart, "closed", d.Within, func(s *session.State) bool {
 		return ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	})
-	d.inTime(actRestart, "what it does not take over is closed", "interrupted", "interrupted", took, soonMax, err)
+	d.inTime(actRestart, "what it leaves is closed", "interrupted", "interrupted", took, soonMax, err)
 	return d.answerAdopted(ctx, next)
 }
 
@@ -329,7 +336,7 @@ func (d *drill) answerAdopted(ctx context.Context, c *child) error {
 	if err == nil && r.Text != optionYes {
 		err = errors.New(r.Text)
 	}
-	d.inTime(actRestart, "the answer reaches the new process", optionYes, r.Text, time.Since(began), soonMax, err)
+	d.inTime(actRestart, "the answer reaches the new one", optionYes, r.Text, time.Since(began), soonMax, err)
 	return errors.Join(ctx.Err(), c.awaitGone(ctx))
 }
 
@@ -348,23 +355,23 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 		return err
 	}
 	alone := s.Owned && s.Epoch == 1 && len(s.Tools) == 2 && len(s.PendingPrompts()) == 1
-	d.verify(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "2 calls, 1 question, epoch 1",
-		Seen:   fmt.Sprintf("%d calls, %d question, epoch %d", len(s.Tools), len(s.PendingPrompts()), s.Epoch),
+	d.verify(Verdict{Act: actSteady, Promise: "a living agent is left alone", Expected: "3 open, epoch 1",
+		Seen:   fmt.Sprintf("%d open, epoch %d", len(s.Tools)+len(s.PendingPrompts()), s.Epoch),
 		TookMS: -1, OK: alone})
-	if err := c.signal(syscall.SIGTERM, "please leave"); err != nil {
+	if err := c.leave("please leave"); err != nil {
 		return err
 	}
 	s, took, err := d.world.until(ctx, actSteady, "released and closed", d.Within,
 		func(s *session.State) bool { return !s.Owned && s.Turn == nil })
-	d.inTime(actSteady, "a clean end waits for no grace", "released, rest closed", "released, rest closed", took, d.TTL,
+	d.inTime(actSteady, "a clean end waits for no grace", "closed", "closed", took, d.TTL,
 		err)
 	if err != nil {
 		return ctx.Err()
 	}
 	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) &&
 		s.Left == session.LeftReleased
-	d.verify(Verdict{Act: actSteady, Promise: "a shutdown withdraws the question", Expected: "withdrawn (shutdown)",
-		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
+	d.verify(Verdict{Act: actSteady, Promise: "a shutdown withdraws questions", Expected: "withdrawn",
+		Seen: seenPrompt(s, promptMay, events.ReasonShutdown), TookMS: -1, OK: withdrawn})
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -235,11 +236,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	text := string(answer.Status)
-	if len(answer.Answers) == 1 && len(answer.Answers[0].Selected) == 1 {
-		text = answer.Answers[0].Selected[0]
-	}
-	a.report(Report{Said: saidAnswered, Text: text})
+	a.report(Report{Said: saidAnswered, Text: cmp.Or(answer.Choice(), string(answer.Status))})
 	if err := s.Call(callAsk).Complete(ctx, answer.Answers); err != nil {
 		return err
 	}

@@ -139,8 +139,8 @@ func (c *child) signal(s syscall.Signal, why string) error {
 }
 
 // names has the names of the signals.
-var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP",
-	syscall.SIGCONT: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
+var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", suspendProcess: "SIGSTOP",
+	resumeProcess: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
 
 // end closes the process's input, and kills it if it does not leave.
 func (c *child) end() error {
@@ -155,7 +155,7 @@ func (c *child) end() error {
 			}
 		}()
 		// A suspended process cannot read the end of its input. A process that has ended needs no signal.
-		_ = c.cmd.Process.Signal(syscall.SIGCONT)
+		_ = c.cmd.Process.Signal(resumeProcess)
 		late := time.NewTimer(endMaxS * time.Second)
 		defer late.Stop()
 		select {

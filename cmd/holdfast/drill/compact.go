@@ -33,22 +33,23 @@ var queued = []string{"m1", "m2", "m3"}
 type step struct {
 	name string
 	when string // for people
+	in   string // the same in the words of the promise
 	at   func(*session.State) bool
 }
 
 // steps are all steps in their order.
 var steps = []step{
-	{"ask", "before it begins", func(s *session.State) bool {
+	{"ask", "before it begins", "before it", func(s *session.State) bool {
 		return s.Pending.Compaction != nil && len(s.Queue) == len(queued)
 	}},
-	{"start", "while it compacts", func(s *session.State) bool {
+	{"start", "while it compacts", "in it", func(s *session.State) bool {
 		return s.Compaction != nil && s.Compaction.State == session.CompactionRunning && len(s.Queue) == len(queued)
 	}},
-	{"done", "when it has compacted", func(s *session.State) bool {
+	{"done", "when it has compacted", "after it", func(s *session.State) bool {
 		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted &&
 			len(s.Queue) == len(queued)
 	}},
-	{"turn", "with the first message in hand", func(s *session.State) bool {
+	{"turn", "with the first message in hand", "in a turn", func(s *session.State) bool {
 		return s.Turn != nil && s.Turn.Message == queued[0] && len(s.Queue) == len(queued)-1
 	}},
 }
@@ -68,14 +69,17 @@ func (d *drill) compact(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// promiseCompact begins the promises of these acts.
+const promiseCompact = "compaction, killed "
+
 // headingCompact is the heading of these acts.
 const headingCompact = "SIGKILL at each step of a compaction, with three messages behind it"
 
 // compactAt runs the act for one step.
 func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 	act := actCompactPre + at.name
-	v := Verdict{Act: act, Promise: "compaction, killed " + at.when,
-		Expected: strings.Join(queued, " ") + ", 1 compaction", TookMS: -1}
+	v := Verdict{Act: act, Promise: promiseCompact + at.in,
+		Expected: strings.Join(queued, " ") + ", once", TookMS: -1}
 	c, err := d.onStage(ctx, act, roleFull, func(s *session.State) bool {
 		return s.Turn == nil && s.Usage != nil &&
 			s.Usage.Used == contextUsed
@@ -131,7 +135,7 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 	return err
 }
 
-// handedOut returns the delivered messages in their order, and the number of compactions.
+// handedOut returns the delivered messages in their order, and how often their conversation was compacted.
 func handedOut(s *session.State) string {
 	var seen []string
 	compacted := 0
@@ -146,5 +150,9 @@ func handedOut(s *session.State) string {
 			compacted++
 		}
 	}
-	return fmt.Sprintf("%s, %d compaction", strings.Join(seen, " "), compacted)
+	times := "once"
+	if compacted != 1 {
+		times = fmt.Sprintf("%d times", compacted)
+	}
+	return strings.Join(seen, " ") + ", " + times
 }

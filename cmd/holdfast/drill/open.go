@@ -104,6 +104,9 @@ type Became struct {
 	Ending  session.Ending `json:"-"` // zero while it is open
 }
 
+// reasonCanAnswer is why a prompt is kept.
+const reasonCanAnswer = "can be answered"
+
 // Outcomes that no document has.
 const (
 	OutcomeKept     = "kept"           // open, which is correct
@@ -131,7 +134,7 @@ func Whereabouts(s *session.State, docs map[string]*session.State, entity, id st
 		}
 	case session.EntityPrompt:
 		if p := s.Prompts[id]; p != nil {
-			open, name, why = true, string(p.Kind), "can be answered"
+			open, name, why = true, string(p.Kind), reasonCanAnswer
 		}
 	case session.EntityCompaction:
 		if s.Compaction == nil || s.Compaction.ID != id {

@@ -127,12 +127,12 @@ func TestHandedOut(t *testing.T) {
 	}
 	compaction := ending(session.EntityCompaction, "k", session.OutcomeCompleted)
 	for want, recent := range map[string][]session.Ending{
-		"m1 m2 m3, 1 compaction": {message("first"), compaction, message("m1"),
+		"m1 m2 m3, once": {message("first"), compaction, message("m1"),
 			ending(session.EntityTurn, "m9", "completed"), message("m2"), message("m3")},
-		"m2 m1 m3, 1 compaction": {compaction, message("m2"), message("m1"), message("m3")},
-		"m1 m1 m2 m3, 2 compaction": {compaction, compaction, message("m1"), message("m1"), message("m2"),
+		"m2 m1 m3, once": {compaction, message("m2"), message("m1"), message("m3")},
+		"m1 m1 m2 m3, 2 times": {compaction, compaction, message("m1"), message("m1"), message("m2"),
 			message("m3")},
-		"m1 (withdrawn) m3, 0 compaction": {ending(session.EntityMessage, "m1", "withdrawn"), message("m3"),
+		"m1 (withdrawn) m3, 0 times": {ending(session.EntityMessage, "m1", "withdrawn"), message("m3"),
 			ending(session.EntityCompaction, "k", "failed")},
 	} {
 		if got := handedOut(&session.State{Recent: recent}); got != want {

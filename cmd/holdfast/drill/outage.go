@@ -92,7 +92,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	if err != nil {
 		return fmt.Errorf("drill: outage: %w", err)
 	}
-	v := Verdict{Act: actOutage, Promise: "a retry outlives agent, service and broker", Expected: due(before),
+	v := Verdict{Act: actOutage, Promise: "a retry outlives the broker", Expected: due(before),
 		Seen: due(after), TookMS: -1}
 	v.OK = v.Seen == v.Expected
 	d.verify(v)
@@ -113,9 +113,9 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	return errors.Join(d.once(ctx, before, r), d.dismiss(ctx, next))
 }
 
-// due returns the attempt that is scheduled, and its instant.
+// due returns the number of the scheduled attempt, and its instant.
 func due(s *session.State) string {
-	return fmt.Sprintf("attempt %d, due %s", s.Retry.Attempt, terminal.Clock(s.Retry.DueAt))
+	return fmt.Sprintf("#%d %s", s.Retry.Attempt, terminal.Clock(s.Retry.DueAt))
 }
 
 // once returns verdicts from the log: the retry was requested once, at its instant, and taken once as the same request.
@@ -142,13 +142,17 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 		}
 	}
 	d.verify(Verdict{Act: actOutage, Promise: "it is asked for at its instant",
-		Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: terminal.Took(late.Milliseconds()) + " late",
+		Expected: fmt.Sprintf("≤ %s late", seconds(lateMax)), Seen: terminal.Took(late.Milliseconds()) + " late",
 		TookMS: -1, OK: late >= -earlyMaxMS*time.Millisecond && late <= lateMax})
-	same := strings.Contains(took.Text, modelOfTurn)
 	v := Verdict{Act: actOutage, Promise: "once, as the same request",
-		Expected: "1 planned, 1 asked for, 1 taken, same options", TookMS: -1}
-	v.Seen = fmt.Sprintf("%d planned, %d asked for, %d taken, %s options", scheduled, wanted, started,
-		map[bool]string{true: "same", false: "other"}[same])
+		Expected: "1 plan, 1 turn", TookMS: -1}
+	v.Seen = fmt.Sprintf("%d plan, %d turn", scheduled, started)
+	if wanted != 1 {
+		v.Seen += fmt.Sprintf(", %d requests", wanted)
+	}
+	if !strings.Contains(took.Text, modelOfTurn) {
+		v.Seen += ", other options"
+	}
 	v.OK = v.Seen == v.Expected
 	d.verify(v)
 	return nil

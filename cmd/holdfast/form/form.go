@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,20 @@ func Answers(questions []events.Question, args []string) ([]events.Answer, error
 		answers = Add(answers, &questions[at], arg)
 	}
 	return answers, nil
+}
+
+// Unmistakable says whether arguments are answers to these questions and nothing else: each is QUESTION=ANSWER, or the
+// only one is an option of the first question. Another argument may be a text, or the name of something else.
+func Unmistakable(questions []events.Question, args []string) bool {
+	if len(args) == 1 && len(questions) > 0 {
+		if _, offered := Option(&questions[0], strings.TrimSpace(args[0])); offered {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(args, func(arg string) bool {
+		id, _, named := strings.Cut(arg, "=")
+		return !named || !slices.ContainsFunc(questions, func(q events.Question) bool { return q.ID == id })
+	})
 }
 
 // Add adds one value to the answer of a question: an option's label or number, or a text.
@@ -86,6 +101,61 @@ func Option(q *events.Question, value string) (string, bool) {
 	return "", false
 }
 
+// Wrong returns why values are no answer to a question, with what it offers; "" if they may be one.
+func Wrong(q *events.Question, values []string) string {
+	if len(q.Options) == 0 || q.Custom {
+		return ""
+	}
+	for _, value := range values {
+		value = strings.TrimSpace(value)
+		if _, offered := Option(q, value); value != "" && !offered {
+			return fmt.Sprintf("%q is not offered; %s", value, offers(q))
+		}
+	}
+	return ""
+}
+
+// Offered returns what the refused questions offer, a line each.
+func Offered(questions []events.Question, refused map[string]string) string {
+	var lines []string
+	for i := range questions {
+		if q := &questions[i]; refused[q.ID] != "" && len(q.Options) > 0 {
+			lines = append(lines, terminal.Clean(q.ID)+": "+offers(q))
+		}
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// offers lists the options of a question with their numbers.
+func offers(q *events.Question) string {
+	texts := make([]string, len(q.Options))
+	for i, o := range q.Options {
+		texts[i] = fmt.Sprintf("%d) %s", i+1, terminal.Clean(o.Label))
+	}
+	how := "one of "
+	if q.Multi {
+		how = "any of "
+	}
+	if q.Custom {
+		how = "a text of your own, or " + how
+	}
+	return how + strings.Join(texts, ", ")
+}
+
+// typeNames has the types of a policy's fields in words.
+var typeNames = map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number",
+	"float64": "a number", "string": "a text"}
+
+// PolicyKeys returns the keys of a policy, in order.
+func PolicyKeys() []string {
+	body, err := json.Marshal(events.Policy{})
+	var fields map[string]json.RawMessage
+	if err != nil || json.Unmarshal(body, &fields) != nil {
+		return nil // a policy is plain numbers and texts
+	}
+	return slices.Sorted(maps.Keys(fields))
+}
+
 // Policy makes a patch of KEY=VALUE, nil without arguments. The error names the wrong value.
 func Policy(args []string) (*events.PolicyPatch, error) {
 	if len(args) == 0 {
@@ -96,6 +166,9 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 		key, value, ok := strings.Cut(arg, "=")
 		if !ok {
 			return nil, fmt.Errorf("%q: want KEY=VALUE", arg)
+		}
+		if keys := PolicyKeys(); !slices.Contains(keys, key) {
+			return nil, fmt.Errorf("there is no key %q: want one of %s", key, strings.Join(keys, ", "))
 		}
 		switch {
 		case value == "":
@@ -118,6 +191,9 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&patch); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, fmt.Errorf("%s: want %s, got a %s", wrong.Field, typeNames[wrong.Type.String()], wrong.Value)
+		}
 		return nil, fmt.Errorf("%s: %v", strings.Join(args, " "), err)
 	}
 	if err := patch.Validate(); err != nil {

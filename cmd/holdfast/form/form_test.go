@@ -21,6 +21,35 @@ func selected(q string, labels ...string) events.Answer {
 	return events.Answer{Question: q, Selected: labels}
 }
 
+// An argument that may be a text, or the name of another prompt, is not unmistakable.
+func TestUnmistakableAnswers(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"small"}, true},
+		{[]string{" LARGE "}, true},
+		{[]string{"2"}, true},
+		{[]string{"note=as you like"}, true},
+		{[]string{"colours=red", "colours=2", "size=huge"}, true},
+		{[]string{"huge"}, false},
+		{[]string{"4"}, false},
+		{[]string{"none"}, false}, // an option of another question than the first one
+		{[]string{"small", "red"}, false},
+		{[]string{"size=small", "red"}, false},
+		{[]string{"size=small", "as you like"}, false},
+		{[]string{"a=b"}, false},
+		{[]string{""}, false},
+	} {
+		if got := Unmistakable(questions(), c.args); got != c.want {
+			t.Errorf("%q: %v, want %v", c.args, got, c.want)
+		}
+	}
+	if Unmistakable(questions()[2:], []string{"p98"}) || Unmistakable(nil, []string{"p98"}) {
+		t.Error("a text of one's own is unmistakable")
+	}
+}
+
 // Arguments become answers: by place or by id, by label in any case or by number, a text where one is allowed.
 func TestAnswersFromArguments(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -41,6 +41,8 @@ type Config struct {
 	TTL time.Duration
 	// Fast leaves out the pauses of the recording.
 	Fast bool
+	// Close closes the sessions at the end.
+	Close bool
 	// OnLine is called with a line for each played step. Its error ends the recording.
 	OnLine func(line string) error
 }
@@ -68,7 +70,8 @@ type Leftover struct {
 	Entity  string `json:"entity"`
 	ID      string `json:"id"`
 	drill.Became
-	AfterMS int64 `json:"after_ms,omitempty"` // from the death
+	By      events.Writer `json:"by,omitempty"`       // the writer of its ending
+	AfterMS int64         `json:"after_ms,omitempty"` // from the death
 }
 
 // Played is the result of one recording.
@@ -113,6 +116,9 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		p.Harness); err != nil {
 		return nil, err
 	}
+	if cfg.Close {
+		defer s.close(ctx, p.Harness)
+	}
 	player := opencode.Player{Fast: cfg.Fast, OnStep: func(step opencode.Step) { s.afterStep(ctx, &step) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
 			return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix,
@@ -147,6 +153,17 @@ type stage struct {
 	sessions map[string]bool
 	deaths   []time.Time // by the broker's clock
 	err      error
+}
+
+// close closes the sessions of the recording. One that is not closed stays visible, which has no other effect.
+func (s *stage) close(ctx context.Context, name string) {
+	var all []events.Ref
+	for id := range s.sessions {
+		all = append(all, events.Ref{Harness: name, Session: id})
+	}
+	for r, err := range drill.CloseAll(ctx, s.bus, all) {
+		_ = s.print("  session %s is not closed: %v", r.Session, err)
+	}
 }
 
 // print prints a line.
@@ -226,6 +243,13 @@ func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 			if l.Ending.At.After(death) {
 				l.AfterMS = l.Ending.At.Sub(death).Milliseconds()
 			}
+		}
+		if l.Ending.Seq > 0 {
+			c, err := s.bus.Log.Commit(ctx, l.Ending.Seq)
+			if err != nil {
+				return err
+			}
+			l.By = c.Writer
 		}
 		p.Left = append(p.Left, l)
 	}

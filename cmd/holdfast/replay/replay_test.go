@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // A recording's name makes a harness id of one token for every file name.
@@ -40,14 +41,14 @@ func TestText(t *testing.T) {
 		Stranded: []string{"s1: call c2"}, Skipped: 1, Unknown: map[string]int{"session.levitated": 2},
 		Problems: []string{"1", "2", "3", "4", "5", "6", "7"}, Left: []Leftover{
 			{Entity: "tool", ID: "c1", Became: drill.Became{Name: "bash", Outcome: "interrupted", Reason: "owner-lost"},
-				AfterMS: 2970},
+				AfterMS: 2970, By: events.WriterReconciler},
 			{Entity: "tool", ID: "c2", Became: drill.Became{Name: "bash", Outcome: drill.OutcomeOpen}}}}
 	const want = `
 What the recording left open, and what became of it:
 
-LEFT OPEN  NAME  ID  BECAME       WHY         AFTER THE DEATH
-tool       bash  c1  interrupted  owner-lost  2.97s
-tool       bash  c2  still open               –
+LEFT OPEN  NAME  ID  BECAME       WHY         CLOSED BY   AFTER
+tool       bash  c1  interrupted  owner-lost  reconciler  2.97s
+tool       bash  c2  still open               –           –
 
 Session s1 is now interrupted.
 Session s2 is now idle.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,8 +13,8 @@ import (
 
 // Limits of the printed text.
 const (
-	idShownMax      = 34 // columns
-	noteShownMax    = 2 * idShownMax
+	idShownMin      = 12 // terminal cells
+	noteShownMax    = 68
 	problemsShowMax = 5
 )
 
@@ -28,7 +29,7 @@ func (p *Played) Text(st terminal.Style) string {
 		text.WriteString("\nThe recording leaves nothing open.\n")
 	default:
 		text.WriteString("\nWhat the recording left open, and what became of it:\n\n")
-		text.WriteString(leftovers(p.Left, st))
+		text.WriteString(p.LeftOpen(st))
 		text.WriteByte('\n')
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Phases)) {
@@ -42,9 +43,10 @@ func (p *Played) Text(st terminal.Style) string {
 	return text.String()
 }
 
-func leftovers(left []Leftover, st terminal.Style) string {
-	rows := make([][]terminal.Cell, len(left))
-	for i, l := range left {
+// LeftOpen returns a table of what the recording left open, and how each was closed.
+func (p *Played) LeftOpen(st terminal.Style) string {
+	rows := make([][]terminal.Cell, len(p.Left))
+	for i, l := range p.Left {
 		paint, after := terminal.Good, "–"
 		switch l.Outcome {
 		case drill.OutcomeOpen:
@@ -55,10 +57,13 @@ func leftovers(left []Leftover, st terminal.Style) string {
 		if l.AfterMS > 0 {
 			after = terminal.Took(l.AfterMS)
 		}
-		rows[i] = []terminal.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: terminal.Cut(l.ID, idShownMax)},
-			{Text: l.Outcome, Colour: paint}, {Text: l.Reason}, {Text: after, Colour: terminal.Faint}}
+		rows[i] = []terminal.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: l.ID},
+			{Text: l.Outcome, Colour: paint}, {Text: l.Reason},
+			{Text: cmp.Or(string(l.By), "–")}, {Text: after, Colour: terminal.Faint}}
 	}
-	return terminal.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
+	return terminal.Table([]terminal.Column{{Name: "LEFT OPEN"}, {Name: "NAME"},
+		{Name: "ID", Min: idShownMin, ID: true}, {Name: "BECAME"}, {Name: "WHY"}, {Name: "CLOSED BY"},
+		{Name: "AFTER"}}, rows, st)
 }
 
 // passedOver returns what of the recording was not used, and why.

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// natsContext is a file of the nats CLI: where a broker is, and how to log in. A field that this program cannot use is
+// an error where it would lead to another broker or account.
+type natsContext struct {
+	URL          string `json:"url"`
+	User         string `json:"user"`
+	Password     string `json:"password"`
+	Token        string `json:"token"`
+	Creds        string `json:"creds"`
+	NKey         string `json:"nkey"`
+	Cert         string `json:"cert"`
+	Key          string `json:"key"`
+	CA           string `json:"ca"`
+	NSC          string `json:"nsc"`
+	UserJWT      string `json:"user_jwt"`
+	SocksProxy   string `json:"socks_proxy"`
+	Domain       string `json:"jetstream_domain"`
+	APIPrefix    string `json:"jetstream_api_prefix"`
+	TLSFirst     bool   `json:"tls_first"`
+	WinCertStore string `json:"windows_cert_store"`
+}
+
+// contextDir returns the folder of the nats CLI's contexts, "" if the environment does not say where it is.
+func (a *app) contextDir() string {
+	config := a.env("XDG_CONFIG_HOME")
+	if config == "" && a.home() != "" {
+		config = filepath.Join(a.home(), ".config")
+	}
+	if config == "" {
+		return ""
+	}
+	return filepath.Join(config, "nats", "context")
+}
+
+// home returns the home directory, "" if the environment does not name one.
+func (a *app) home() string { return cmp.Or(a.env("HOME"), a.env("USERPROFILE")) }
+
+// fromContext sets the flags that the context of --context has, except those that the line or the environment gives.
+func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
+	if a.context == "" || cmd.Flags().Lookup("context") == nil {
+		return nil
+	}
+	c, err := a.readContext(cmd)
+	if err != nil {
+		return err
+	}
+	if c.Creds != "" || c.NKey != "" || a.loginFileNamed(cmd) {
+		c.Token = "" // with a login in a file, the user in the URL is a name
+	}
+	servers, err := c.servers()
+	if err == nil && servers == "" && !given["nats"] {
+		err = errors.New("it has no url; name the broker with --nats")
+	}
+	if err != nil {
+		return usage(cmd, "--context %s: %v", a.context, err)
+	}
+	for _, f := range []struct{ flag, value string }{{"nats", servers}, {"creds", c.Creds}, {"nkey", c.NKey},
+		{"tls-ca", c.CA}, {"tls-cert", c.Cert}, {"tls-key", c.Key}} {
+		if f.value == "" || given[f.flag] {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(f.value, "~"); ok && (rest == "" || rest[0] == '/') {
+			if a.home() == "" {
+				return usage(cmd, "--context %s: %s is %s, and HOME is not set", a.context, f.flag, f.value)
+			}
+			f.value = a.home() + rest
+		}
+		if err := cmd.Flags().Set(f.flag, f.value); err != nil {
+			return usage(cmd, "--context %s: %s: %v", a.context, f.flag, err)
+		}
+	}
+	return nil
+}
+
+// loginFileNamed reports whether the command line or the environment names a file with a login.
+func (a *app) loginFileNamed(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"creds", "nkey", "password-file"}, func(flag string) bool {
+		return cmd.Flags().Changed(flag) || a.env(envName(flag)) != ""
+	})
+}
+
+// readContext reads and checks the context of --context.
+func (a *app) readContext(cmd *cobra.Command) (c natsContext, err error) {
+	if a.context != filepath.Base(a.context) || strings.HasPrefix(a.context, ".") {
+		return c, usage(cmd, "--context %q: want the name of a context", a.context)
+	}
+	dir := a.contextDir()
+	if dir == "" {
+		return c, usage(cmd, "--context %s: neither XDG_CONFIG_HOME nor HOME says where the contexts are", a.context)
+	}
+	file := filepath.Join(dir, a.context+".json")
+	body, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, usage(cmd, "--context %s: there is no %s; %s", a.context, file, contextNames(dir))
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &c)
+	}
+	if err != nil {
+		return c, usage(cmd, "--context %s: %s: %v", a.context, file, err)
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"nsc", c.NSC != ""}, {"user_jwt", c.UserJWT != ""}, {"socks_proxy", c.SocksProxy != ""},
+		{"jetstream_domain", c.Domain != ""}, {"jetstream_api_prefix", c.APIPrefix != ""}, {"tls_first", c.TLSFirst},
+		{"windows_cert_store", c.WinCertStore != ""}} {
+		if f.set {
+			return c, usage(cmd, "--context %s: %s has %q, which holdfast does not support; use --nats and --creds",
+				a.context, file, f.name)
+		}
+	}
+	for _, f := range []struct{ name, value string }{{"user", c.User}, {"password", c.Password}, {"token", c.Token},
+		{"creds", c.Creds}, {"nkey", c.NKey}, {"cert", c.Cert}, {"key", c.Key}, {"ca", c.CA}} {
+		if scheme := reference.FindString(f.value); scheme != "" {
+			return c, usage(cmd, "--context %s: %s has %q as a reference (%s), which holdfast does not follow; use "+
+				"--nats and --creds", a.context, file, f.name, scheme)
+		}
+	}
+	return c, nil
+}
+
+// reference matches the beginning of a value that is not the file or the secret itself: op://vault/item, data:;base64.
+var reference = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+://|data:)`)
+
+// contextsIn returns the names of the contexts in a folder.
+func contextsIn(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = strings.TrimSuffix(filepath.Base(file), ".json")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// contextNames lists the contexts of a folder.
+func contextNames(dir string) string {
+	names := contextsIn(dir)
+	if len(names) == 0 {
+		return "`nats context add` makes one"
+	}
+	return "there are: " + strings.Join(names, ", ")
+}
+
+// servers returns the URLs of a context, with its user or token in each that has none.
+func (c natsContext) servers() (string, error) {
+	login := url.User(c.Token)
+	if c.User != "" {
+		login = url.UserPassword(c.User, c.Password)
+	}
+	var all []string
+	for server := range strings.SplitSeq(c.URL, ",") {
+		if server = strings.TrimSpace(server); server == "" {
+			continue
+		}
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil {
+			return "", errors.New("its url is not one")
+		}
+		if u.User == nil && (c.User != "" || c.Token != "") {
+			u.User = login
+		}
+		all = append(all, u.String())
+	}
+	return strings.Join(all, ","), nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+)
+
+// packages are the names with which errors begin inside the program.
+var packages = []string{"board", "bus", "codec", "compaction", "control", "drill", "embed", "events", "failure",
+	"form", "harness", "health", "holdfast", "json", "ledger", "nats", "object", "opencode", "permission", "reconciler",
+	"reference", "replay", "repolint", "retry", "screen", "secret", "session", "story", "terminal"}
+
+// prefixes matches names of packages at the beginning of a text, and at that of a cause in it.
+var prefixes = regexp.MustCompile(`(^|: |; |\n *)(?:(?:` + strings.Join(packages, "|") + `): |malformed: )+`)
+
+// plain returns the text of an error for a person: without names of packages.
+func plain(text string) string { return prefixes.ReplaceAllString(text, "$1") }
+
+// fault is an error with a text for a person, and what to do about it. It keeps the chain.
+type fault struct {
+	error
+	text, advice string
+}
+
+// Error returns the text.
+func (f *fault) Error() string { return f.text }
+
+// Unwrap returns the error itself.
+func (f *fault) Unwrap() error { return f.error }
+
+// noBroker says that a connection was not made.
+func (a *app) noBroker(err error) error {
+	url := bus.Redacted(a.nats)
+	switch {
+	case errors.Is(err, bus.ErrNoAnswer):
+		return &fault{err, fmt.Sprintf("the broker at %s accepts connections, but its JetStream does not answer: "+
+			"tried for %s", url, a.timeout), brokerAdvice(err)}
+	case errors.Is(err, bus.ErrUnreachable) && !errors.Is(err, bus.ErrTLS):
+		return &fault{err, fmt.Sprintf("no broker answers at %s: tried for %s", url, a.timeout),
+			"start one with `holdfast up`, or say where it is with --nats"}
+	}
+	return err
+}
+
+// explain returns an error of a command's work in the words of a person: a cell that is not there, and the time limit
+// of this program, which is no fault of a broker that is connected.
+func (a *app) explain(err error, connected bool) error {
+	switch {
+	case bus.NoCell(err):
+		return &fault{err, fmt.Sprintf("there is no cell %q on the broker at %s", a.prefix, bus.Redacted(a.nats)),
+			"`holdfast up`, or the first service that runs there, makes it; its name is --prefix"}
+	case connected && errors.Is(err, bus.ErrUnreachable) && errors.Is(err, context.DeadlineExceeded):
+		text := strings.NewReplacer("broker unreachable: ", "", context.DeadlineExceeded.Error(),
+			fmt.Sprintf("no answer within %s, the time limit of this command (--timeout)", max(a.timeout, a.patience)),
+		).Replace(plain(err.Error()))
+		return &fault{err, text, ""}
+	}
+	return err
+}
+
+// tryingAfter is when a command says that it still tries to reach the broker.
+const tryingAfter = time.Second
+
+// whileTrying runs a function that connects, and says what is tried when that takes long.
+func (a *app) whileTrying(connect func() error) error {
+	said := make(chan struct{})
+	slow := time.AfterFunc(tryingAfter, func() {
+		defer close(said)
+		a.printError("no broker at %s yet: trying for %s", bus.Redacted(a.nats), a.timeout)
+	})
+	err := connect()
+	if !slow.Stop() {
+		<-said // what the command prints comes after it
+	}
+	return err
+}
+
+func versionCommand(a *app) *cobra.Command {
+	long, example := describe("Print the version of this program.", "holdfast version")
+	cmd := &cobra.Command{Use: "version", Short: "Print the version", Long: long, Example: example, GroupID: groupRun,
+		Args: arguments(0, 0)}
+	a.addFlags(cmd, []string{"json"})
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if a.json {
+			return a.printJSON(map[string]string{"version": version})
+		}
+		return a.print("holdfast " + version + "\n")
+	}
+	return cmd
+}
