@@ -24,9 +24,13 @@ var (
 
 const (
 	histories = 20_000
-	stepsMax  = 40
+	stepsMax  = 36
+	triesMax  = 3
 	restMax   = 400
 	restIdle  = 4
+
+	// at least one in so many histories has each act
+	playedOneIn = 200
 )
 
 // TestAnswersReachTheAgent plays random sequences of questions, answers, failures, crashes, compactions, retries and
@@ -36,11 +40,12 @@ const (
 // until a person continues.
 func TestAnswersReachTheAgent(t *testing.T) {
 	var decided, resumed int
-	var all seen
+	all, possible, played := seen{}, acts(), map[string]int{}
 	for seed := *from; seed < *from+uint64(*chains); seed++ {
 		w := newWorld(seed)
+		w.played = played
 		for range stepsMax {
-			w.step()
+			w.step(possible)
 			w.several += max(0, min(1, len(w.owed)-1))
 		}
 		decided += len(w.owed) + len(w.reached)
@@ -63,6 +68,12 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		}
 	}
 	t.Logf("%d decisions, %d histories that ended in a crash, %+v", decided, resumed, all)
+	t.Logf("acts that had an effect: %v", played)
+	for _, a := range possible {
+		if played[a.name] < *chains/playedOneIn {
+			t.Errorf("the act %q had an effect %d times in %d histories", a.name, played[a.name], *chains)
+		}
+	}
 	if decided < *chains*4/5 || resumed < *chains/100 || !all.enough(*chains) {
 		t.Error("the histories do not have what this test is about")
 	}
@@ -70,48 +81,75 @@ func TestAnswersReachTheAgent(t *testing.T) {
 
 func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
-func (w *world) step() {
-	if w.st.Closed != nil {
-		return
+// act is something that happens in a history. It has no effect in a world in which it is not possible.
+type act struct {
+	name   string
+	weight int // of the sum of all weights
+	do     func(*world)
+}
+
+// acts returns what may happen in a step. The test fails if one of them never has an effect.
+func acts() []act {
+	return []act{
+		{"dismiss", 12, (*world).dismisses},
+		{"end outside", 12, (*world).endsOutside},
+		{"stop", 40, (*world).stops},
+		{"retry now", 18, (*world).retriesNow},
+		{"resume", 18, (*world).resumes},
+		{"compact", 18, (*world).compacts},
+		{"repeat a receipt", 22, (*world).repeats},
+		{"ask again", 22, (*world).asksAgain},
+		{"give up", 44, (*world).givesUp},
+		{"late receipt", 44, (*world).receivesLate},
+		{"policy", 7, (*world).decidesItself},
+		{"end many", 4, (*world).endsMany},
+		{"by itself", 44, (*world).byItself},
+		{"ask", 66, (*world).ask},
+		{"settle", 88, (*world).settlePrompt},
+		{"read or end", 44, (*world).acts},
+		{"crash", 22, (*world).crash},
+		{"restart", 22, (*world).restart},
+		{"send", 22, (*world).send},
+		{"release", 7, (*world).releases},
+		{"withdraw a message", 7, func(w *world) { w.withdraws("") }},
+		{"take an answer back", 110, func(w *world) { w.withdraws("answer-") }},
+		{"claim again", 18, (*world).claimsAgain},
+		{"take an old view", 60, (*world).takesOld},
+		{"start a child", 14, (*world).startsChild},
+		{"move a child", 30, (*world).movesChild},
+		{"end the call of a child", 60, (*world).endsChildCall},
+		{"hold or resume after a crash", 12, (*world).configures},
+		{"work", 180, func(w *world) { w.works(); w.decide(w.rng.IntN(3)) }},
 	}
+}
+
+// step plays one act that has an effect, and counts it. It gives up after a few acts without an effect.
+func (w *world) step(all []act) {
 	w.now = w.now.Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
-	switch n := w.rng.IntN(28); {
-	case n > 26:
-		w.repeats()
-	case n > 25:
-		w.asksAgain()
-	case n > 23:
-		w.givesUp()
-	case n > 21:
-		w.receivesLate()
-	case n == 21 && w.chance(3):
-		w.decidesItself()
-	case n == 21 && w.chance(4):
-		w.endsMany()
-	case n > 19:
-		w.byItself()
-	case n < 3:
-		w.ask()
-	case n < 7:
-		w.settlePrompt()
-	case n < 9:
-		w.acts()
-	case n < 10:
-		w.crash()
-	case n < 11:
-		w.restart()
-	case n < 12:
-		w.send()
-	case n < 13:
-		w.requests()
-	case n < 14 && w.chance(3):
-		w.releases()
-	case n < 14 && w.chance(2):
-		w.withdraws()
-	default:
-		w.works()
-		w.decide(w.rng.IntN(3))
+	for range triesMax {
+		if w.st.Closed != nil || w.plays(all) {
+			return
+		}
 	}
+}
+
+// plays plays one act, and reports whether it had an effect.
+func (w *world) plays(all []act) bool {
+	sum := 0
+	for i := range all {
+		sum += all[i].weight
+	}
+	n, i := w.rng.IntN(sum), 0
+	for ; n >= all[i].weight; i++ {
+		n -= all[i].weight
+	}
+	before, dead, inc := w.commits, w.dead, w.inc
+	all[i].do(w)
+	if w.commits == before && w.dead == dead && w.inc == inc {
+		return false
+	}
+	w.played[all[i].name]++
+	return true
 }
 
 func (w *world) alive() bool { return w.st.Owned && !w.dead }
@@ -132,6 +170,10 @@ func (w *world) ask() {
 	}
 	if w.chance(4) {
 		f.Blocking = new(false)
+	}
+	if w.chance(6) {
+		f.Deadline = w.now.Add(time.Duration(w.rng.IntN(60)) * time.Second)
+		w.limited++
 	}
 	var facts []events.Fact
 	if w.runs != nil {
@@ -172,7 +214,29 @@ func (w *world) settlePrompt() {
 		w.fail("prompt %s waits and cannot be decided: %v", id, err)
 		return
 	}
+	for _, f := range d.Facts {
+		if m, ok := f.(events.MessageAccepted); ok {
+			w.asMessage[id] = m.Message
+		}
+	}
 	w.person(events.WriterLedger, w.asOld(d.Facts)...)
+}
+
+// dismisses dismisses one of the waiting prompts as a person. A dismissal does not continue a stopped session.
+func (w *world) dismisses() {
+	ids := w.st.PendingPrompts()
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[w.rng.IntN(len(ids))]
+	d, err := w.st.Dismiss(request.Dismiss{Ref: ref, Prompt: id, By: "ada"}, w.source)
+	if err != nil {
+		w.fail("prompt %s waits and cannot be dismissed: %v", id, err)
+		return
+	}
+	w.dismissed++
+	w.continued = 0
+	w.person(events.WriterLedger, d.Facts...)
 }
 
 // acts advances the turn of the living process: it reads a decision, or ends the turn with success or failure.
@@ -199,8 +263,9 @@ func (w *world) takeIn(t *turn) {
 	}
 }
 
+// ends ends the running turn. A process that has not read a stop yet ends its turn as if there was none.
 func (w *world) ends(t *turn, how int) {
-	if p := w.st.Pending.Stop; p != nil && p.Turn == t.id {
+	if p := w.st.Pending.Stop; p != nil && p.Turn == t.id && !w.chance(3) {
 		w.process(events.TurnStopped{Turn: t.id, Actor: p.Actor})
 		return
 	}
@@ -350,6 +415,21 @@ func (w *world) endsMany() {
 	w.process(facts...)
 }
 
+// endsOutside makes the living process end more calls in the background than the session remembers, outside of turns.
+func (w *world) endsOutside() {
+	if !w.alive() || w.runs != nil {
+		return
+	}
+	w.apart++
+	var facts []events.Fact
+	for range session.RecentMax + 1 {
+		call := w.id("c")
+		facts = append(facts, events.ToolStarted{Call: call, Name: "bash", Background: true},
+			events.ToolCompleted{Call: call})
+	}
+	w.process(facts...)
+}
+
 // releases makes the living process release the session with everything that is open.
 func (w *world) releases() {
 	if w.alive() {
@@ -358,19 +438,27 @@ func (w *world) releases() {
 	}
 }
 
-// withdraws takes back a message as a person; the message may carry an answer.
-func (w *world) withdraws() {
-	if len(w.st.Queue) == 0 {
-		return
+// withdraws takes back a message as a person, of those whose id begins so. A message may carry an answer. It returns
+// false without such a message.
+func (w *world) withdraws(prefix string) bool {
+	var ids []string
+	for _, m := range w.st.Queue {
+		if strings.HasPrefix(m.ID, prefix) {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return false
 	}
 	o, err := compaction.Withdraw(w.st,
-		request.Withdraw{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
+		request.Withdraw{Ref: ref, Message: ids[w.rng.IntN(len(ids))], By: "ada"}, w.now)
 	if err == nil {
 		if w.quietAt > 0 {
 			w.released++
 		}
 		w.person(events.WriterCompaction, o.Facts...)
 	}
+	return true
 }
 
 // reads returns a turn that has the given answers in its context. An answer to the turn's own question without a
@@ -393,31 +481,36 @@ func (w *world) send() {
 	}
 }
 
-// requests sends the other requests of people.
-func (w *world) requests() {
-	var facts []events.Fact
-	by := events.WriterRetry
-	switch w.rng.IntN(4) {
-	case 0:
-		by = events.WriterLedger
-		if d, err := w.st.Stop(request.Stop{Ref: ref, By: "ada", Force: w.chance(3)}); err == nil {
-			facts = d.Facts
-		}
-	case 1:
-		if d, err := retry.Now(w.st); err == nil {
-			facts = d.Facts
-		}
-	case 2:
-		if d, err := retry.Resume(w.st); err == nil {
-			facts = d.Facts
-		}
-	case 3:
-		by = events.WriterCompaction
-		if o, err := compaction.Compact(w.st, request.Compact{Ref: ref, By: "ada"}, w.now); err == nil {
-			facts = o.Facts
-		}
+// retriesNow, resumes and compacts send these requests of a person.
+func (w *world) retriesNow() {
+	if d, err := retry.Now(w.st); err == nil {
+		w.person(events.WriterRetry, d.Facts...)
 	}
-	w.person(by, facts...)
+}
+
+func (w *world) resumes() {
+	if d, err := retry.Resume(w.st); err == nil {
+		w.person(events.WriterRetry, d.Facts...)
+	}
+}
+
+// configures changes as a person whether an interrupted turn waits for a person.
+func (w *world) configures() {
+	resume := events.ResumeHold
+	if w.st.Policy.Resume == resume {
+		resume = events.ResumeAuto
+	}
+	patch := &events.PolicyPatch{Resume: events.Set(resume)}
+	d, err := w.st.Configure(request.Configure{Ref: ref, Policy: patch, By: "ada"})
+	if err == nil {
+		w.person(events.WriterLedger, d.Facts...)
+	}
+}
+
+func (w *world) compacts() {
+	if o, err := compaction.Compact(w.st, request.Compact{Ref: ref, By: "ada"}, w.now); err == nil {
+		w.person(events.WriterCompaction, o.Facts...)
+	}
 }
 
 // works takes the pending work, and claims the session first if it has no owner. A turn that the process runs or has
@@ -489,12 +582,15 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 	}
 }
 
-// once fails if an answer that its asker has received is also handed out as a message.
+// once fails if an answer that its asker has received, or that a completed turn has had, is also handed out as a
+// message.
 func (w *world) once(message string) {
-	for p := range w.had {
-		e, _ := w.st.Ended(session.EntityPrompt, p)
-		if message == events.DeriveID("answer", w.st.Session, p, strconv.FormatUint(e.OpenedSeq, 10)) {
-			w.fail("the answer to prompt %s is handed out as message %s, and its asker has had it", p, message)
+	for p := range w.judged {
+		if w.had[p] == 0 && !w.reached[p] {
+			continue
+		}
+		if message == w.asMessage[p] {
+			w.fail("the answer to prompt %s is handed out as message %s, and the agent has had it", p, message)
 		}
 	}
 }
@@ -543,11 +639,14 @@ func (w *world) rest(continues bool) {
 		} else if t := w.st.Turn; t != nil && w.alive() && t.Epoch == w.st.Epoch {
 			w.runs = w.reads(t.ID, t.Prompts)
 		}
+		for _, k := range w.kids {
+			k.moves()
+		}
 		w.restOutside()
 		for n := range 3 {
 			w.decide(n)
 		}
-		if len(w.log) != before {
+		if len(w.log) != before || slices.ContainsFunc(w.kids, func(k *kid) bool { return !k.settled() }) {
 			idle = 0
 		}
 		if continues && idle > restIdle && w.st.Turn == nil && w.st.Pending.Turn == nil &&

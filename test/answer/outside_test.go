@@ -17,19 +17,27 @@ const (
 
 // seen counts what the histories must have.
 type seen struct {
-	several  int // steps with several decisions that no agent has
-	itself   int // turns that a process began without a request while decisions were undelivered
-	late     int // receipts after the turn that asked had completed
-	policies int // prompts that a process decided by itself
-	crowds   int // times that so much ended at once that earlier endings are forgotten
-	outside  int // questions outside of any turn, and in calls in the background
-	gaveUp   int // Asks that gave up
-	again    int // Asks again under the same id
-	bounded  int // times that recovery had requested as many turns for decisions as it may
-	old      int // decisions without owed
-	twice    int // receipts that were repeated
-	stale    int // receipts of an epoch that has ended
-	released int // messages that a person took back after a stop
+	several   int // steps with several decisions that no agent has
+	itself    int // turns that a process began without a request while decisions were undelivered
+	late      int // receipts after the turn that asked had completed
+	policies  int // prompts that a process decided by itself
+	crowds    int // times that so much ended at once that earlier endings are forgotten
+	outside   int // questions outside of any turn, and in calls in the background
+	gaveUp    int // Asks that gave up
+	again     int // Asks again under the same id
+	bounded   int // times that recovery had requested as many turns for decisions as it may
+	old       int // decisions without owed
+	twice     int // receipts that were repeated
+	stale     int // receipts of an epoch that has ended
+	released  int // messages that a person took back after a stop
+	reopened  int // answers that a person took back
+	dismissed int // prompts that a person dismissed
+	apart     int // times that so much ended outside of turns that earlier endings are forgotten
+	limited   int // questions with a deadline
+	oldViews  int // turns that a client took from an old view
+	// receipts that a process repeats with the claim of its session
+	afterClaim int
+	stopped
 }
 
 func (s *seen) add(o seen) {
@@ -38,18 +46,23 @@ func (s *seen) add(o seen) {
 	s.crowds, s.outside, s.gaveUp, s.again = s.crowds+o.crowds, s.outside+o.outside, s.gaveUp+o.gaveUp, s.again+o.again
 	s.bounded, s.old, s.twice = s.bounded+o.bounded, s.old+o.old, s.twice+o.twice
 	s.stale, s.released = s.stale+o.stale, s.released+o.released
+	s.reopened, s.apart = s.reopened+o.reopened, s.apart+o.apart
+	s.dismissed, s.limited = s.dismissed+o.dismissed, s.limited+o.limited
+	s.oldViews, s.afterClaim = s.oldViews+o.oldViews, s.afterClaim+o.afterClaim
+	s.stopped.add(o.stopped)
 }
 
 // enough reports whether so many histories have what the test is about.
 func (s *seen) enough(histories int) bool {
-	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 500}, {s.policies, 20},
+	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 1000}, {s.policies, 20},
 		{s.crowds, 50}, {s.outside, 4}, {s.gaveUp, 10}, {s.again, 50}, {s.bounded, 100}, {s.old, 20}, {s.twice, 50},
-		{s.stale, 50}, {s.released, 200}} {
+		{s.stale, 50}, {s.released, 200}, {s.reopened, 200}, {s.dismissed, 20}, {s.apart, 20}, {s.limited, 4},
+		{s.oldViews, 150}, {s.afterClaim, 200}} {
 		if c.n < histories/c.oneIn {
 			return false
 		}
 	}
-	return true
+	return s.stopped.enough(histories)
 }
 
 // outlives reports whether the owner itself is to take in the decision about a prompt: the prompt belongs to no turn,

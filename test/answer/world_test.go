@@ -39,6 +39,7 @@ type world struct {
 	had       map[string]uint64 // the epoch of the process that gave a receipt
 	overtaken map[string]bool
 	callOf    map[string]string // by prompt
+	asMessage map[string]string // by prompt: the message that the answer became
 	output    map[string]uint64 // its place: a service ended its call with it, and no completed turn has had it
 	ended     map[string]string // by turn: how it ended
 	judged    map[string]bool   // prompts that a person or a process decided
@@ -49,6 +50,15 @@ type world struct {
 	absent    map[string]bool   // prompts that no Ask waits for
 	continued int               // turns that recovery requested for decisions since a person acted
 	deaf      bool              // the agent takes no turn that is requested for decisions
+	still     bool              // a person's stop got status 200, and no person has asked for more since
+	itsOwn    map[string]bool   // turns that the agent began, and prompts that it requested, by itself since that stop
+	played    map[string]int    // by act: how often it had an effect
+	commits   int               // of the session and its children
+	kids      []*kid
+	views     []*session.WorkTurn // what a client has seen
+	named     map[string]bool     // prompts that a client has named from an old view
+	fromOld   map[string]bool     // turns that a client took from an old view
+	ofChild   map[string]bool     // turns that are requested because a child has settled
 	seen
 	trace []string
 	wrong []string
@@ -63,8 +73,10 @@ type turn struct {
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1,
 		owed: map[string]uint64{}, reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{},
-		callOf: map[string]string{}, output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{},
-		absent: map[string]bool{}}
+		callOf: map[string]string{}, asMessage: map[string]string{},
+		output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{},
+		absent: map[string]bool{}, itsOwn: map[string]bool{}, named: map[string]bool{},
+		fromOld: map[string]bool{}, ofChild: map[string]bool{}}
 	w.deaf = w.chance(deafOneIn)
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
 	return w
@@ -98,6 +110,7 @@ func (w *world) service(by events.Writer, facts ...events.Fact) {
 }
 
 func (w *world) person(by events.Writer, facts ...events.Fact) {
+	w.personContinues(facts)
 	w.commit(by, events.PersonSource("ada"), w.st.Epoch, facts)
 }
 
@@ -108,7 +121,12 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 	w.now = w.now.Add(10 * time.Millisecond)
 	c := &events.Commit{Ref: ref, Writer: by, Seq: uint64(len(w.log) + 1), At: w.now}
 	for _, f := range facts {
-		c.Events = append(c.Events, events.New(w.id("e"), source, ref, epoch, w.now, f))
+		said := source
+		_, requests := f.(events.TurnRequested)
+		if requests && stops(facts) || by == events.WriterCompaction && !compaction.Said(f) {
+			said = events.ServiceSource(string(by), "x") // the turn that the stop has to name, or an effect
+		}
+		c.Events = append(c.Events, events.New(w.id("e"), said, ref, epoch, w.now, f))
 		raw, err := json.Marshal(f)
 		if err != nil {
 			panic(err) // facts always encode
@@ -116,6 +134,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		w.trace = append(w.trace, fmt.Sprintf("%d %s %s %s", c.Seq, by, f.Kind(), raw))
 	}
 	w.log = append(w.log, c)
+	w.commits++
 	whole := w.st.Clone()
 	whole.Fold(c)
 	for i := range c.Events {
@@ -128,7 +147,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		after.Seq, after.Commits = w.st.Seq, w.st.Commits
 		of := about{by: by, adopted: w.st.Turn != nil && w.st.Turn.ID == c.Events[i].Fact.Subject(), seq: c.Seq,
 			requested: w.st.Pending.Turn != nil && w.st.Pending.Turn.ID == c.Events[i].Fact.Subject()}
-		of.byPerson = of.requested && w.st.Pending.Turn.By != ""
+		of.byPerson = of.requested && w.st.Pending.Turn.By != "" || w.takesPersonsPlace(c.Events[i].Fact)
 		counted := after.Ignored.Count == w.st.Ignored.Count
 		if !counted && by != events.WriterHarness {
 			w.fail("%s by %s does not count: %+v", c.Events[i].Fact.Kind(), by, after.Ignored.Last)
@@ -146,6 +165,13 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 	if w.st.Turn == nil || w.runs != nil && w.runs.id != w.st.Turn.ID {
 		w.runs = nil
 	}
+	w.keepsView()
+}
+
+// stops reports whether facts are those of a person's stop.
+func stops(facts []events.Fact) bool {
+	s, ok := facts[len(facts)-1].(events.TurnStopRequested)
+	return ok && s.Actor == events.ActorPerson
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -155,15 +181,28 @@ func (w *world) fail(format string, args ...any) {
 // before records what a fact is about to end.
 func (w *world) before(f events.Fact) {
 	if back, ok := f.(events.MessageWithdrawn); ok {
-		for id, p := range w.st.Prompts {
-			if events.DeriveID("answer", w.st.Session, id, strconv.FormatUint(p.Seq, 10)) == back.Message {
+		for id, m := range w.asMessage {
+			if m == back.Message {
 				delete(w.owed, id) // the answer is taken back
+				delete(w.asMessage, id)
+				delete(w.judged, id)
+				delete(w.reached, id)
+				if w.runs != nil {
+					delete(w.runs.context, id)
+				}
+				w.reopened++
 			}
 		}
+	}
+	if asks, ok := f.(events.PromptRequested); ok {
+		w.itsOwn[asks.Prompt] = true
 	}
 	done, ok := f.(events.TurnCompleted)
 	if !ok || w.st.Turn == nil || w.st.Turn.ID != done.Turn {
 		return
+	}
+	if p := w.st.Pending.Stop; p != nil && p.Turn == done.Turn && p.Actor == events.ActorPerson {
+		w.passed++
 	}
 	if w.runs != nil && w.runs.id == done.Turn {
 		for p := range w.runs.context {
@@ -196,7 +235,19 @@ type about struct {
 	by                 events.Writer
 	seq                uint64
 	adopted, requested bool
-	byPerson           bool // a person requested the turn
+	byPerson           bool // a person requested the turn, or one in whose place the agent begins this one
+}
+
+// takesPersonsPlace reports whether a turn begins in the place of one that a person requested. An answer that waits as
+// a message does not count: the person can take it back.
+func (w *world) takesPersonsPlace(f events.Fact) bool {
+	started, ok := f.(events.TurnStarted)
+	p := w.st.Pending.Turn
+	if !ok || p == nil || p.By == "" || p.ID == started.Turn {
+		return false
+	}
+	return p.Cause != events.CauseAnswer || p.Message == "" || p.Message == started.Message ||
+		!slices.ContainsFunc(w.st.Queue, func(m session.Message) bool { return m.ID == p.Message })
 }
 
 // counted checks a counted fact against V15. An adopted turn is not a new attempt, and neither is a turn that a process
@@ -223,16 +274,21 @@ func (w *world) counted(f events.Fact, of about) {
 	case events.ToolFailed:
 		w.callEnds(f.Call, of)
 	case events.TurnRequested:
+		w.requestedAfterStop(f, of.by)
 		w.attempt("requested", f.Turn, w.st.Pending.Turn.Prompts)
 		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt), of)
 	case events.TurnStarted:
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
 		stop := w.st.Pending.Stop // a stop that moved to this turn holds what it held
 		if !of.adopted && (of.byPerson || byPerson) && (stop == nil || stop.Turn != f.Turn) {
-			w.quietAt = 0
+			w.quietAt, w.still = 0, false
+		}
+		if !of.adopted && (stop == nil || stop.Turn != f.Turn) {
+			w.itsOwn[f.Turn] = true
 		}
 		switch t := w.st.Turn; {
 		case of.adopted:
+		case w.fromOld[f.Turn]: // an old view does not have what was decided since
 		case of.requested:
 			w.attempt("started", f.Turn, t.Prompts)
 			w.needless("started", t.Cause, f.Turn, t.Message, ids(t.Prompts), of)
@@ -271,12 +327,15 @@ func ids(list []session.Carried) (all []string) {
 // needless checks a turn that only decisions call for: one of them is newer than a person's stop and has reached no
 // agent yet. A prompt that was not decided, such as one that a message took the place of, is not judged.
 func (w *world) needless(what string, cause events.Cause, id, message string, named []string, of about) {
-	if cause != events.CauseAnswer || message != "" {
+	if r := w.st.Pending.Turn; what == "requested" && r.Prompt == "" && len(w.kids) > 0 {
+		w.ofChild[id] = true
+	}
+	if cause != events.CauseAnswer || message != "" || w.ofChild[id] {
 		return
 	}
 	for _, p := range named {
-		if what == "requested" && w.callOf[p] == "" && w.attended(p) {
-			continue // its asker waits for it, outside of any turn
+		if what == "requested" && w.attended(p) {
+			continue // its asker waits for it, outside of any turn, or in a call
 		}
 		if q := w.st.Prompts[p]; what == "requested" && of.by == events.WriterReconciler && w.owed[p] != 0 &&
 			w.owed[p] <= w.oldAt && w.alive() && w.st.Turn == nil && (q == nil || q.Epoch == w.st.Epoch) {
@@ -286,7 +345,7 @@ func (w *world) needless(what string, cause events.Cause, id, message string, na
 		if what == "requested" && of.by == events.WriterRetry {
 			since = 0 // a person resumes what waits since the stop
 		}
-		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.judged[p] || w.overtaken[p]) {
+		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.judged[p] || w.overtaken[p] || w.named[p]) {
 			return
 		}
 	}
@@ -370,7 +429,8 @@ func (w *world) decide(n int) {
 		if w.dead {
 			owner.Liveness = reconciler.Dead
 		}
-		d, err := reconciler.Decide(w.st, reconciler.Input{Now: w.now, Owner: owner}, w.source)
+		d, err := reconciler.Decide(w.st, reconciler.Input{Now: w.now, Owner: owner, Children: w.children()},
+			w.source)
 		if err != nil {
 			w.fail("reconciler: %v", err)
 		}

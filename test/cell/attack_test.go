@@ -25,7 +25,11 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("reply subjects", w.replies)
 	w.unharmed("deliveries by the broker", w.deliveries)
 	w.unharmed("deliveries to services", w.deliveriesToServices)
+	w.unharmed("deliveries to a harness", w.deliveriesToAHarness)
+	w.unharmed("deliveries that move", w.deliveriesThatMove)
+	w.unharmed("deliveries of a person that move", w.deliveriesOfAPersonThatMove)
 	w.unharmed("resets by the broker", w.resets)
+	w.unharmed("resets with the names", w.resetsWithTheNames)
 	w.unharmed("in another's name", w.inAnothersName)
 	w.unharmed("roll-ups", w.rollUps)
 	w.unharmed("what others hear", w.eavesdrop)
@@ -33,6 +37,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("the broker's API", w.brokersAPI)
 	w.unharmed("acknowledgements", w.acknowledgements)
 	w.unharmed("bounds", w.bounds)
+	w.unharmed("lists of filters", w.filters)
 	w.unharmed("floods", w.floods)
 	w.unharmed("addresses of nodes", w.addresses)
 	w.unharmed("without a certificate", w.uncertified)
@@ -45,7 +50,7 @@ func targets() []string {
 		"$O.hf_objects.M.person.bob.x", "hf.timer.retry.other.s", "hf.due.retry.other.s", "hf.feed.session.closed",
 		"hf.parked.x.other.s",
 		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0",
-		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x"}
+		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x", "hf.broker.connections.PING"}
 	for _, s := range streams {
 		all = append(all, "$JS.API.STREAM.PURGE."+s, "$JS.API.STREAM.DELETE."+s, "$JS.API.STREAM.UPDATE."+s)
 	}
@@ -142,7 +147,7 @@ func (w *world) deliveriesToServices(t *testing.T) {
 	for _, service := range services {
 		for _, to := range []string{"hf.svc." + service + ".get", "hf.svc." + service + ".send", "hf.svc." + service +
 			".report", "hf.svc." + service + ".now", "hf.svc." + service + ".get.ann", "$SRV.PING", "$SRV.STATS",
-			"$SRV.INFO.holdfast-" + service} {
+			"$SRV.INFO.holdfast-" + service, "hf.broker.connections.PING"} {
 			for _, group := range []string{"", "q"} {
 				name := fmt.Sprint("to-services-", len(names))
 				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none",
@@ -157,64 +162,240 @@ func (w *world) deliveriesToServices(t *testing.T) {
 		}
 	}
 	natstest.Until(t, "all consumers to be listed", func() bool {
-		for offset, total := 0, 1; offset < total; {
-			list := consumers(t, root, offset)
-			for _, c := range list.Consumers {
-				if _, own := names[c.Name]; own {
-					names[c.Name] = true
-					if c.PushBound || c.Delivered.Consumer > 0 {
-						t.Fatalf("%s is active: it delivers to %s, group %q", c.Name, c.Config.DeliverSubject,
-							c.Config.DeliverGroup)
-					}
+		for _, c := range consumers(t, root, "HF_LOG") {
+			if _, own := names[c.Name]; own {
+				names[c.Name] = true
+				if c.PushBound || c.Delivered.Consumer > 0 {
+					t.Fatalf("%s is active: it delivers to %s, group %q", c.Name, c.Config.DeliverSubject,
+						c.Config.DeliverGroup)
 				}
 			}
-			if len(list.Consumers) == 0 {
-				return false
-			}
-			offset, total = offset+len(list.Consumers), list.Total
 		}
 		return !slices.Contains(slices.Collect(maps.Values(names)), false)
 	})
 }
 
-// listed is a page of the consumers of the log.
-type listed struct {
-	Total     int
-	Consumers []jetstream.ConsumerInfo
-}
-
-func consumers(t *testing.T, operator *account, offset int) listed {
-	t.Helper()
-	var page listed
-	if err := operator.api(t, "CONSUMER.LIST.HF_LOG", map[string]int{"offset": offset}, &page); err != nil {
+// deliveriesToAHarness: no consumer of a harness delivers to another harness, in whose account the nudges arrive.
+func (w *world) deliveriesToAHarness(t *testing.T) {
+	const filter = "hf.log.my-agent.nudges.harness"
+	h, root, other := w.harness(), w.root(), w.login("harness-"+victim, events.ClassHarness, victim)
+	if _, err := h.Request(filter, []byte(`{}`), patience); err != nil {
 		t.Fatal(err)
 	}
-	return page
+	nudged := make(chan *nats.Msg, 10)
+	if _, err := other.ChanSubscribe("hf.*."+victim, nudged); err != nil {
+		t.Fatal(err)
+	}
+	other.done(t)
+	var made jetstream.ConsumerInfo
+	if err := h.api(t, "CONSUMER.CREATE.HF_LOG.to-a-harness."+filter,
+		map[string]any{"stream_name": "HF_LOG", "action": "create", "config": map[string]any{"name": "to-a-harness",
+			"filter_subject": filter, "ack_policy": "none", "deliver_subject": "hf.nudge." + victim,
+			"inactive_threshold": int64(time.Minute)}}, &made); err != nil {
+		t.Fatal(err)
+	}
+	ledger := w.login(events.ServiceName("ledger"), events.ClassService, "ledger")
+	natstest.Until(t, "the nudge of a service", func() bool { // a subscription reaches the other nodes a little later
+		ledger.send(t, "hf.nudge."+victim, "", `{"session":"s","seq":1}`)
+		ledger.done(t)
+		return len(nudged) > 0
+	})
+	natstest.Until(t, "the consumer to be listed", func() bool {
+		all := consumers(t, root, "HF_LOG")
+		i := slices.IndexFunc(all, func(c jetstream.ConsumerInfo) bool { return c.Name == made.Name })
+		if i >= 0 && (all[i].PushBound || all[i].Delivered.Consumer > 0) {
+			t.Errorf("active: it delivers to %s", all[i].Config.DeliverSubject)
+		}
+		return i >= 0
+	})
+	for len(nudged) > 0 {
+		if m := <-nudged; string(m.Data) != `{"session":"s","seq":1}` || m.Reply != "" {
+			t.Errorf("a stream delivered %q to %s, reply %q", m.Data, m.Subject, m.Reply)
+		}
+	}
+}
+
+// deliveriesThatMove: a consumer that is active can move to another delivery subject while messages are pending, and
+// there the broker takes any subscription, also one with a wildcard, for a reason to deliver. So no subscription of a
+// harness makes a consumer active in the first place, whatever its text is. The broker also refuses to move a consumer
+// from a subject that the cell's account imports.
+func (w *world) deliveriesThatMove(t *testing.T) {
+	const filter = "hf.log.my-agent.moves.harness"
+	h, root := w.harness(), w.root()
+	for range 4 {
+		if _, err := h.Request(filter, []byte(strings.Repeat(" ", 300<<10)+"[]"), patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	literal := []string{"hf.a.my-agent", "hf.nudge.my-agent", "_INBOX.hf.harness.my-agent.x", "hf.svc.my-agent"}
+	moved := []string{"hf.svc.ledger.get", "hf.nudge." + victim, "hf.timer.retry.other.s",
+		"$KV.hf_leases.harness.other.2"}
+	names := map[string]bool{}
+	move := func(name, to string) error {
+		return h.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+filter,
+			map[string]any{"stream_name": "HF_LOG", "config": map[string]any{"name": name, "filter_subject": filter,
+				"ack_policy": "none", "deliver_subject": to, "num_replicas": 1, "rate_limit_bps": 80_000,
+				"inactive_threshold": int64(time.Minute)}}, new(struct{ Name string }))
+	}
+	for i, from := range literal {
+		sub, err := h.SubscribeSync(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.done(t)
+		for j, to := range moved {
+			name := fmt.Sprintf("moves-%d-%d", i, j)
+			names[name] = false
+			if err := move(name, from); err != nil {
+				t.Fatal(err)
+			}
+			w.never(t, root, name)
+			if err := sub.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
+			h.done(t)
+			if err := move(name, to); err != nil && !strings.Contains(err.Error(), "already in use") {
+				t.Fatalf("%s to %s: %v", name, to, err)
+			}
+			if sub, err = h.SubscribeSync(from); err != nil {
+				t.Fatal(err)
+			}
+			h.done(t)
+		}
+		if err := sub.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range names {
+		w.never(t, root, name)
+	}
+}
+
+// deliveriesOfAPersonThatMove: a watch is a push consumer to the inbox of a person, so it becomes active there. While
+// messages are pending, it cannot move to another delivery subject, even if the person has unsubscribed.
+func (w *world) deliveriesOfAPersonThatMove(t *testing.T) {
+	const filter = "hf.log.my-agent.watched.harness"
+	h, ann, root := w.harness(), w.ann(), w.root()
+	const stored = 6
+	for range stored {
+		if _, err := h.Request(filter, []byte(strings.Repeat(" ", 300<<10)+"{}"), patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, to := range []string{"hf.nudge." + victim, "hf.timer.retry.other.s", "$KV.hf_leases.harness.other.2",
+		"$JS.API.STREAM.PURGE.KV_hf_leases"} {
+		name, inbox := fmt.Sprint("watch-", i), ann.NewInbox()
+		deliver := func(to string) error { // the first MiB at once, then each message after some seconds
+			return ann.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+filter,
+				map[string]any{"stream_name": "HF_LOG", "config": map[string]any{"name": name, "filter_subject": filter,
+					"ack_policy": "none", "deliver_subject": to, "num_replicas": 1, "rate_limit_bps": 800_000,
+					"inactive_threshold": int64(time.Minute)}}, new(struct{ Name string }))
+		}
+		first := make(chan *nats.Msg, stored)
+		sub, err := ann.ChanSubscribe(inbox, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ann.done(t)
+		if err := deliver(inbox); err != nil {
+			t.Fatal(err)
+		}
+		natstest.Until(t, "the first delivery to "+inbox, func() bool { return len(first) > 0 })
+		if err := sub.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		ann.done(t)
+		if err := deliver(to); err == nil {
+			t.Errorf("a person's consumer moves to %s", to)
+			w.delivers(t, root, name, stored)
+		} else if !strings.Contains(err.Error(), "already in use") {
+			t.Fatalf("%s to %s: %v", name, to, err)
+		}
+	}
+}
+
+// delivers waits until a consumer has delivered so many messages.
+func (w *world) delivers(t *testing.T, operator *account, name string, want uint64) {
+	t.Helper()
+	natstest.Until(t, name+" to have delivered", func() bool {
+		all := consumers(t, operator, "HF_LOG")
+		i := slices.IndexFunc(all, func(c jetstream.ConsumerInfo) bool { return c.Name == name })
+		return i >= 0 && all[i].Delivered.Consumer >= want
+	})
+}
+
+// never checks that a consumer is listed, not bound to a subscription, and has delivered nothing.
+func (w *world) never(t *testing.T, operator *account, name string) {
+	t.Helper()
+	natstest.Until(t, name+" to be listed", func() bool {
+		all := consumers(t, operator, "HF_LOG")
+		i := slices.IndexFunc(all, func(c jetstream.ConsumerInfo) bool { return c.Name == name })
+		if i >= 0 && (all[i].PushBound || all[i].Delivered.Consumer > 0) {
+			t.Fatalf("%s is active: it delivers to %s", name, all[i].Config.DeliverSubject)
+		}
+		return i >= 0
+	})
+}
+
+// consumers returns the consumers of a stream. The list has pages, and it is not complete while consumers come and go.
+func consumers(t *testing.T, operator *account, stream string) []jetstream.ConsumerInfo {
+	t.Helper()
+	var all []jetstream.ConsumerInfo
+	for {
+		var page struct {
+			Total     int
+			Consumers []jetstream.ConsumerInfo
+		}
+		if err := operator.api(t, "CONSUMER.LIST."+stream, map[string]int{"offset": len(all)}, &page); err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page.Consumers...); len(page.Consumers) == 0 || len(all) >= page.Total {
+			return all
+		}
+	}
 }
 
 // resets: the broker delivers messages of a harness to the literal subjects of the consumers of services. A push
-// consumer is active only if a subscription has exactly its delivery subject, so these are the ones that arrive. The
-// services move their consumers back: a commit of another harness is folded, and each consumer is within its stream.
+// consumer is active only if a subscription has exactly its delivery subject, so these are the ones that arrive. (UNPIN
+// has a subscription with a wildcard in nats-server 2.15.2.) A harness knows the services, but not the key from which
+// the names of their consumers follow, so none of its consumers is active.
 func (w *world) resets(t *testing.T) {
-	h := w.harness()
-	for i, body := range []string{`{"seq":1000000}`, `{"seq":1}`, `{"group":"active"}`,
-		`{"batch":1,"expires":1000000000,"group":"active"}`} {
-		subject := fmt.Sprintf("hf.log.my-agent.resets%d.harness", i)
-		if _, err := h.Request(subject, []byte(body), patience); err != nil {
-			t.Fatal(err)
-		}
-		for j, d := range durables {
-			for k, verb := range []string{"RESET", "UNPIN", "MSG.NEXT"} {
-				name := fmt.Sprintf("resets-%d-%d-%d", i, j, k)
-				config := map[string]any{"name": name, "filter_subject": subject, "ack_policy": "none",
-					"deliver_subject": "$JS.API.CONSUMER." + verb + "." + d, "inactive_threshold": int64(time.Minute)}
-				var made struct{ Name string }
-				if err := h.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+subject,
-					map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
-					t.Fatal(err)
-				}
+	h, root := w.harness(), w.root()
+	for i, body := range resetting {
+		w.resetAll(t, h, fmt.Sprint("guessed", i), body, durables)
+	}
+	natstest.Until(t, "all consumers to be listed", func() bool {
+		seen := 0
+		for _, c := range consumers(t, root, "HF_LOG") {
+			if !strings.HasPrefix(c.Name, "guessed") {
+				continue
+			}
+			if seen++; c.PushBound || c.Delivered.Consumer > 0 {
+				t.Fatalf("%s is active: it delivers to %s", c.Name, c.Config.DeliverSubject)
 			}
 		}
+		return seen == len(resetting)*len(durables)*len(resettingVerbs)
+	})
+}
+
+// resetsWithTheNames: also if a harness learns the names of the services' consumers, the services move them back: a
+// commit of another harness is folded, and each consumer is within its stream.
+func (w *world) resetsWithTheNames(t *testing.T) {
+	h, root := w.harness(), w.root()
+	var names []string
+	for _, d := range durables {
+		stream, durable, _ := strings.Cut(d, ".")
+		for _, c := range consumers(t, root, stream) {
+			if digits, ours := strings.CutPrefix(c.Name, durable+"-"); ours && len(digits) == 24 {
+				names = append(names, stream+"."+c.Name)
+			}
+		}
+	}
+	if len(names) != len(durables) {
+		t.Fatalf("the consumers of services are %q", names)
+	}
+	for i, body := range resetting {
+		w.resetAll(t, h, fmt.Sprint("known", i), body, names)
 		r := events.Ref{Harness: attacker, Session: fmt.Sprint("after-resets", i)}
 		if _, err := h.Request("hf.log."+r.Harness+"."+r.Session+".harness", []byte(fact(&events.Table()[0], r)),
 			patience); err != nil {
@@ -227,9 +408,36 @@ func (w *world) resets(t *testing.T) {
 	}
 }
 
-// durables are the consumers of services.
-var durables = []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction", "KV_hf_state.reconciler",
-	"HF_TIMERS.retry-due", "HF_TIMERS.compaction-due", "HF_TIMERS.reconciler-due"}
+// resetAll stores a message and makes consumers that deliver it to these consumers of services.
+func (w *world) resetAll(t *testing.T, h *account, name, body string, to []string) {
+	t.Helper()
+	subject := "hf.log.my-agent." + name + ".harness"
+	if _, err := h.Request(subject, []byte(body), patience); err != nil {
+		t.Fatal(err)
+	}
+	for j, d := range to {
+		for k, verb := range resettingVerbs {
+			made := fmt.Sprintf("%s-%d-%d", name, j, k)
+			config := map[string]any{"name": made, "filter_subject": subject, "ack_policy": "none",
+				"deliver_subject": "$JS.API.CONSUMER." + verb + "." + d, "inactive_threshold": int64(time.Minute)}
+			if err := h.api(t, "CONSUMER.CREATE.HF_LOG."+made+"."+subject,
+				map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config},
+				new(struct{ Name string })); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+var (
+	// durables are the consumers of services, without the part of the name that follows from a key.
+	durables = []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction", "KV_hf_state.reconciler",
+		"HF_TIMERS.retry-due", "HF_TIMERS.compaction-due", "HF_TIMERS.reconciler-due"}
+	// resetting are messages that are requests to a consumer, and resettingVerbs what they request.
+	resetting = []string{`{"seq":1000000}`, `{"seq":1}`, `{"group":"active"}`,
+		`{"batch":1,"expires":1000000000,"group":"active"}`}
+	resettingVerbs = []string{"RESET", "UNPIN", "MSG.NEXT"}
+)
 
 // inAnothersName: the subject names the asker, and no user may publish to the subject of another asker.
 func (w *world) inAnothersName(t *testing.T) {
@@ -306,7 +514,8 @@ func (w *world) eavesdrop(t *testing.T) {
 	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
 		subjects := []string{">", "_INBOX.>", "_INBOX.hf.>", "_INBOX.hf.person.bob.>", "_INBOX.hf.harness.other.>",
 			"_INBOX.hf.service.ledger.>", "_R_.>", "hf.>", "hf.log.>",
-			"hf.nudge.other", "hf.nudge.*", "hf.progress.>", "hf.svc.>", "hf.svc.ledger.answer", "$KV.>", "$O.>",
+			"hf.nudge.other", "hf.nudge.*", "hf.*.other", "hf.*.*", "hf.progress.>", "hf.svc.>",
+			"hf.svc.ledger.answer", "$KV.>", "$O.>",
 			"$JS.>", "$JS.EVENT.>", "$SRV.PING", "$SYS.>"}
 		before := a.denied.Load()
 		for _, s := range subjects {
@@ -379,7 +588,7 @@ func fact(spec *events.Spec, r events.Ref) string {
 	return string(body)
 }
 
-// brokersAPI: no user changes streams, or the consumers of services.
+// brokersAPI: no user changes streams, or the consumers of services. An operator may remove a consumer.
 func (w *world) brokersAPI(t *testing.T) {
 	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
 		var subjects []string
@@ -391,9 +600,12 @@ func (w *world) brokersAPI(t *testing.T) {
 		}
 		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction",
 			"KV_hf_state.reconciler", "HF_TIMERS.retry-due"} {
-			for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "MSG.NEXT", "RESET", "UNPIN", "PAUSE",
+			for _, verb := range []string{"CREATE", "DURABLE.CREATE", "MSG.NEXT", "RESET", "UNPIN", "PAUSE",
 				"LEADER.STEPDOWN"} {
 				subjects = append(subjects, "$JS.API.CONSUMER."+verb+"."+d)
+			}
+			if a.name != "root" {
+				subjects = append(subjects, "$JS.API.CONSUMER.DELETE."+d)
 			}
 		}
 		subjects = append(subjects, "$JS.API.ACCOUNT.PURGE.HOLDFAST", "$JS.API.META.LEADER.STEPDOWN",
@@ -434,21 +646,26 @@ func (w *world) acknowledgements(t *testing.T) {
 	}
 }
 
-// bounds: the streams of a deployed cell have limits, and a user's messages have limits.
+// bounds: the streams of a deployed cell have limits, and a user's messages and connections have limits.
 func (w *world) bounds(t *testing.T) {
-	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "HF_FEED": true,
-		"KV_hf_leases": false, "KV_hf_state": false, "HF_TIMERS": false} {
+	for stream, limits := range map[string]struct{ bytes, message, consumers bool }{
+		"HF_LOG": {true, true, true}, "OBJ_hf_objects": {true, true, false}, "HF_FEED": {true, false, false},
+		"HF_PARKED": {true, false, false}, "KV_hf_leases": {false, true, true}, "KV_hf_state": {false, true, true},
+		"HF_TIMERS": {false, true, false}} {
 		var info struct {
 			Config struct {
-				MaxBytes   int64 `json:"max_bytes"`
-				MaxMsgSize int32 `json:"max_msg_size"`
+				MaxBytes     int64 `json:"max_bytes"`
+				MaxMsgSize   int32 `json:"max_msg_size"`
+				MaxConsumers int   `json:"max_consumers"`
 			}
 		}
 		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil ||
-			bytes && info.Config.MaxBytes <= 0 || stream != "HF_FEED" && info.Config.MaxMsgSize <= 0 {
+			limits.bytes && info.Config.MaxBytes <= 0 || limits.message && info.Config.MaxMsgSize <= 0 ||
+			limits.consumers && info.Config.MaxConsumers <= 0 {
 			t.Errorf("%s: %+v %v", stream, info.Config, err)
 		}
 	}
+	w.connections(t)
 	for a, subjects := range map[*account][]string{w.harness(): {"$KV.hf_leases.harness.my-agent.9",
 		"hf.log.my-agent.s.harness"}, w.ann(): {"$O.hf_objects.M.person.ann.x"}} {
 		for _, s := range subjects {
@@ -460,27 +677,98 @@ func (w *world) bounds(t *testing.T) {
 	}
 }
 
-// floods: leases of one harness do not fill the store, which all sessions share. The leases of others stay.
+// connections: a user has so many connections at most, and another user connects after that.
+func (w *world) connections(t *testing.T) {
+	const most = 256 // of the printed permissions
+	user := "harness-" + attacker
+	var refused error
+	var open []*nats.Conn
+	for len(open) <= most && refused == nil {
+		nc, err := nats.Connect(w.url(user), w.files(user)...)
+		if err != nil {
+			refused = err
+			continue
+		}
+		open = append(open, nc)
+	}
+	if refused == nil || !strings.Contains(refused.Error(), "maximum account active connections exceeded") {
+		t.Errorf("a user has %d connections, then %v", len(open), refused)
+	}
+	w.login("ann", events.ClassPerson, "ann").Close()
+	for _, nc := range open {
+		nc.Close()
+	}
+}
+
+// filters: the broker compares each filter of a consumer with each other, in the few workers of its API. No user can
+// send a list of them, with or without a filter in the subject of the request.
+func (w *world) filters(t *testing.T) {
+	many := make([]string, 2000)
+	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+		before, refused := a.denied.Load(), 0
+		for _, s := range streams {
+			filter := strings.NewReplacer("KV_", "$KV.", "OBJ_", "$O.", "HF_", "hf.").Replace(s)
+			for i := range many {
+				many[i] = fmt.Sprintf("%s.my-agent.%d", strings.ToLower(filter), i)
+			}
+			config := map[string]any{"name": "many", "filter_subjects": many, "ack_policy": "none", "num_replicas": 1,
+				"inactive_threshold": int64(time.Minute)}
+			req, err := json.Marshal(map[string]any{"stream_name": s, "action": "create", "config": config})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.send(t, "$JS.API.CONSUMER.CREATE."+s+".many", a.NewInbox(), string(req))
+			a.send(t, "$JS.API.CONSUMER.CREATE."+s, a.NewInbox(), string(req))
+			refused += 2
+		}
+		a.done(t)
+		w.refused(t, a, before, refused)
+		config := map[string]any{"name": "many", "filter_subjects": many, "filter_subject": "hf.log.my-agent.>"}
+		err := a.api(t, "CONSUMER.CREATE.HF_LOG.many.hf.log.my-agent.>",
+			map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, new(struct{}))
+		if err == nil || !strings.Contains(err.Error(), "multiple subject filters") {
+			t.Errorf("%s: a list beside the filter in the subject: %v", a.name, err)
+		}
+	}
+}
+
+// floods: keys of one harness do not fill the store, which all sessions share: leases, deletions of leases that never
+// were, and keys that cannot be read. The leases of others stay.
 func (w *world) floods(t *testing.T) {
 	const more = 3000 // than a harness may have
 	h, before := w.harness(), w.leases(t)
-	for n := range leasesMax + more {
-		if err := h.Publish(fmt.Sprintf("$KV.hf_leases.harness.my-agent.flood%d", n), []byte("{}")); err != nil {
-			t.Fatal(err)
+	for _, flood := range []struct {
+		key, header string
+		readable    bool
+	}{{"flood%d", "", true}, {"gone%d", "KV-Operation", false}, {"marker%d", "Nats-Marker-Reason", false},
+		{"a!%d", "", false}} {
+		key := func(n int) *nats.Msg {
+			m := &nats.Msg{Subject: "$KV.hf_leases.harness.my-agent." + fmt.Sprintf(flood.key, n), Data: []byte("{}")}
+			if flood.header != "" {
+				m.Header = nats.Header{flood.header: []string{"DEL"}}
+			}
+			return m
 		}
-	}
-	last := fmt.Sprintf("$KV.hf_leases.harness.my-agent.flood%d", leasesMax+more)
-	if m, err := h.Request(last, []byte("{}"), patience); err != nil || strings.Contains(string(m.Data), `"error"`) {
-		t.Fatalf("%v %+v", err, m)
-	}
-	natstest.Until(t, "the oldest leases to be removed", func() bool { return w.leases(t) <= before+leasesMax })
-	if _, err := w.victim.KV.Load(t.Context(), kv.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
-		t.Errorf("the lease of another harness: %v", err)
-	}
-	for n, want := range map[int]error{0: bus.ErrNotFound, leasesMax + more: nil} {
-		key := events.HarnessLeaseKey(attacker, fmt.Sprint("flood", n))
-		if _, err := w.victim.KV.Load(t.Context(), kv.Leases, key); !errors.Is(err, want) {
-			t.Errorf("lease %d of the flood: %v, want %v", n, err, want)
+		for n := range leasesMax + more {
+			if err := h.PublishMsg(key(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := h.RequestMsg(key(leasesMax+more), patience)
+		if err != nil || strings.Contains(string(m.Data), `"error"`) {
+			t.Fatalf("%s: %v %+v", flood.key, err, m)
+		}
+		natstest.Until(t, "the oldest of "+flood.key+" to be removed", func() bool {
+			return w.leases(t) <= before+leasesMax
+		})
+		if _, err := w.victim.KV.Load(t.Context(), kv.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
+			t.Errorf("%s: the lease of another harness: %v", flood.key, err)
+		}
+		for n, want := range map[int]error{0: bus.ErrNotFound, leasesMax + more: nil} {
+			key := events.HarnessLeaseKey(attacker, fmt.Sprintf(flood.key, n))
+			if _, err := w.victim.KV.Load(t.Context(), kv.Leases, key); flood.readable && !errors.Is(err, want) {
+				t.Errorf("lease %d of the flood: %v, want %v", n, err, want)
+			}
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +67,19 @@ func programs(t *testing.T) {
 // deployCell starts all parts and returns when they are ready.
 func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	t.Helper()
+	d := deployNodes(t, change)
+	for _, s := range services {
+		d.scaleUp(s)
+	}
+	for _, s := range d.services {
+		d.until(s.pod, s.fit)
+	}
+	return d
+}
+
+// deployNodes makes the secrets, starts the nodes and returns when they are ready.
+func deployNodes(t *testing.T, change func(conf string) string) *deployment {
+	t.Helper()
 	programs(t)
 	d := &deployment{t: t, net: newNetwork(t), secrets: &world{t: t, dir: t.TempDir()}}
 	d.secrets.secrets(d.net.routes()...)
@@ -75,15 +90,29 @@ func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	for _, n := range d.nodes {
 		d.until(n, n.ready)
 	}
-	for _, s := range services {
-		for _, name := range []string{s + "-a", s + "-b"} {
-			d.service(s, name)
+	return d
+}
+
+// scaleUp starts two processes of a service.
+func (d *deployment) scaleUp(service string) {
+	for _, name := range []string{service + "-a", service + "-b"} {
+		d.service(service, name)
+	}
+}
+
+// scaleDown ends all processes of a service and returns when they have ended.
+func (d *deployment) scaleDown(service string) {
+	var left []*replica
+	var ending sync.WaitGroup
+	for _, s := range d.services {
+		if strings.HasPrefix(s.name, service+"-") {
+			ending.Go(func() { s.halt(syscall.SIGTERM) })
+		} else {
+			left = append(left, s)
 		}
 	}
-	for _, s := range d.services {
-		d.until(s.pod, s.fit)
-	}
-	return d
+	ending.Wait()
+	d.services = left
 }
 
 // until waits for a condition of a pod.
@@ -196,16 +225,23 @@ func (d *deployment) as(user, class, id string) *bus.Bus {
 	return b
 }
 
-// leader waits until a stream has a leader, and returns the node.
-func (d *deployment) leader(stream string) (leader int) {
+// login connects as a user with a plain client.
+func (d *deployment) login(user, class, id string) *account {
 	d.t.Helper()
-	user := "holdfast-ledger"
 	login := nats.UserInfo(user, d.secrets.password(user))
 	nc, err := nats.Connect("tls://"+d.net.clients(), append(d.secrets.files(user), login,
-		nats.CustomInboxPrefix(events.Inbox("hf", events.ClassService, "ledger")))...)
+		nats.CustomInboxPrefix(events.Inbox("hf", class, id)))...)
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	d.t.Cleanup(nc.Close)
+	return &account{Conn: nc, name: user}
+}
+
+// leader waits until a stream has a leader, and returns the node.
+func (d *deployment) leader(stream string) (leader int) {
+	d.t.Helper()
+	nc := d.login("holdfast-ledger", events.ClassService, "ledger")
 	defer nc.Close()
 	natstest.Until(d.t, stream+" to have a leader", func() bool {
 		var info struct{ Cluster struct{ Leader string } }

@@ -139,7 +139,7 @@ func (d *deployment) play(t *testing.T, w *writer, p *phase) {
 	apart := p.play(d, w)
 	w.proceeds(t)
 	writes, reads := w.pauses()
-	t.Logf("%.1f s; the longest pause of acknowledged writes %.1f s, of a person's readings %.1f s",
+	t.Logf("%.1f s; the longest pause of acknowledged writes %.1f s, of what a person waits for %.1f s",
 		time.Since(began).Seconds(), writes.Seconds(), reads.Seconds())
 	// A service that is killed takes a request with it, which a person waits for.
 	if bound := p.pauseMax + apart; writes > bound || reads > max(bound, refusalMax+serveMax/2) {

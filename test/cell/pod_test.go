@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -143,8 +144,9 @@ type pod struct {
 	settle  func(string) string // replaces the addresses of probes
 	log     string
 
-	ended chan struct{} // closed by halt
-	over  chan struct{} // closed when it has ended for good
+	halting sync.Once
+	ended   chan struct{} // closed by halt
+	over    chan struct{} // closed when it has ended for good
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
@@ -160,15 +162,17 @@ func (p *pod) start() {
 	p.log = filepath.Join(p.t.TempDir(), p.name+".log")
 	p.ended, p.over = make(chan struct{}), make(chan struct{})
 	go p.keep()
-	p.t.Cleanup(p.halt)
+	p.t.Cleanup(func() { p.halt(syscall.SIGKILL) })
 }
 
-// halt ends the pod for good.
-func (p *pod) halt() {
-	close(p.ended)
-	p.thaw()
-	p.end(syscall.SIGKILL, true)
-	<-p.over
+// halt ends the pod for good. A further call does nothing.
+func (p *pod) halt(s syscall.Signal) {
+	p.halting.Do(func() {
+		close(p.ended)
+		p.thaw()
+		p.end(s, true)
+		<-p.over
+	})
 }
 
 // keep starts the process again each time it has ended.
@@ -356,11 +360,15 @@ func (p *pod) killed() []string {
 	return p.restarts
 }
 
-// tail returns the end of its log.
+// tail returns the end of its log, without a line for each request.
 func (p *pod) tail() string {
 	body, err := os.ReadFile(p.log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err.Error()
 	}
-	return string(body[max(0, len(body)-16<<10):])
+	lines := slices.DeleteFunc(strings.SplitAfter(string(body), "\n"), func(line string) bool {
+		return strings.Contains(line, `"message":"request"`)
+	})
+	text := strings.Join(lines, "")
+	return text[max(0, len(text)-16<<10):]
 }

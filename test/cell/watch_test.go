@@ -55,6 +55,72 @@ func TestAPersonsWatchIsWhole(t *testing.T) {
 	}
 }
 
+// A watch that lost its connection in the middle of its deliveries is whole after the client has connected again. A
+// watch whose client is gone leaves no consumer: a delivery to no one must not make it active again.
+func TestWatchesThatLoseTheirConnection(t *testing.T) {
+	url := watched(t)
+	const gone = 30
+	for range gone {
+		nc, _, _ := watch(t, url)
+		nc.Close()
+	}
+	nc, first, w := watch(t, url)
+	if err := nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{first: true}
+	natstest.Until(t, "a watch to show every entry", func() bool {
+		for {
+			select {
+			case e := <-w.Updates():
+				if e != nil { // nil: all that was there at the beginning
+					seen[e.Key()] = true
+				}
+			default:
+				return len(seen) == entries
+			}
+		}
+	})
+	js, err := nc.JetStream(nats.MaxWait(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "the consumers of watches that are gone to be removed", func() bool {
+		info, err := js.StreamInfo("KV_hf_state")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Consumers <= 1
+	})
+}
+
+// watch connects as ann, watches all entries, and returns when the first one is there.
+func watch(t *testing.T, url string) (nc *nats.Conn, first string, w nats.KeyWatcher) {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")),
+		nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := nc.JetStream(nats.MaxWait(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := js.KeyValue("hf_state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err = bucket.WatchAll(); err != nil {
+		t.Fatal(err)
+	}
+	e := <-w.Updates()
+	if e == nil {
+		t.Fatal("a watch shows nothing")
+	}
+	return nc, e.Key(), w
+}
+
 // entries is how many entries a watcher has to see.
 const entries = 20_000
 

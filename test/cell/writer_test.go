@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,7 @@ const (
 // claim is an acknowledged fact.
 type claim struct {
 	session string
-	seq     uint64 // of the session when the call returned; 0: others may have written since
+	seq     uint64 // of the session when the call returned; 0: it is not known
 	kind    events.Kind
 	id      string
 	content string
@@ -315,13 +316,14 @@ func (w *writer) proceeds(t *testing.T) {
 	}
 }
 
-// pauses returns the longest pauses since the phase began: of writes and of reads.
+// pauses returns the longest pauses since the phase began: of writes, and of what a person waits for. The session that
+// asks people waits for a person, whose request a killed service takes with it.
 func (w *writer) pauses() (writes, reads time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, b := range w.beats {
-		if name == reading {
-			reads = b.pause
+		if name == reading || name == asking {
+			reads = max(reads, b.pause)
 		} else {
 			writes = max(writes, b.pause)
 		}
@@ -356,7 +358,7 @@ func (w *writer) verify(operator *bus.Bus) {
 	w.mu.Lock() // after a failure the writer still writes: later claims may be missing in the log that is read
 	claims, answered := slices.Clone(w.claims), maps.Clone(w.answered)
 	w.mu.Unlock()
-	logs := map[string]map[string]found{}
+	logs, read := map[string]map[string]found{}, map[string][]events.Commit{}
 	for name := range w.beats {
 		if name == reading {
 			continue
@@ -366,7 +368,7 @@ func (w *writer) verify(operator *bus.Bus) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		logs[name] = w.facts(commits)
+		logs[name], read[name] = w.facts(commits), commits
 		if !w.t.Failed() {
 			w.folded(operator, r)
 		}
@@ -374,9 +376,9 @@ func (w *writer) verify(operator *bus.Bus) {
 	lost := 0
 	for _, c := range claims {
 		f, ok := logs[c.session][string(c.kind)+" "+c.id]
-		if !ok || f.content != c.content || c.seq != 0 && f.seq != c.seq {
+		if !ok || f.content != c.content || !c.has(read[c.session], f.seq) {
 			lost++
-			w.t.Errorf("lost: %+v; the log has %+v", c, f)
+			w.t.Errorf("lost: %+v; the log has %+v\n%s", c, f, near(read[c.session], f.seq, c.seq))
 		}
 	}
 	for prompt, text := range answered {
@@ -390,6 +392,47 @@ func (w *writer) verify(operator *bus.Bus) {
 	}
 	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(claims), len(answered),
 		lost)
+}
+
+// has reports whether these commits have the last one that the session had when the call returned, and the fact at it
+// or before it. The fact is before it if the process lost its lease during the call: the process then finds the fact in
+// the log, and its claim of the session follows.
+func (c *claim) has(commits []events.Commit, fact uint64) bool {
+	return c.seq == 0 || fact <= c.seq &&
+		slices.ContainsFunc(commits, func(x events.Commit) bool { return x.Seq == c.seq })
+}
+
+// TestClaims: what a writer knew when a call returned has to be in the log.
+func TestClaims(t *testing.T) {
+	commits := []events.Commit{{Seq: 3}, {Seq: 5}}
+	for _, tt := range []struct {
+		seq, fact uint64
+		want      bool
+	}{{3, 3, true}, {5, 3, true}, {0, 3, true}, {3, 5, false}, {4, 3, false}, {7, 5, false}} {
+		c := claim{seq: tt.seq}
+		if got := c.has(commits, tt.fact); got != tt.want {
+			t.Errorf("the session at %d, the fact at %d: %v", tt.seq, tt.fact, got)
+		}
+	}
+}
+
+// near describes the commits of a session at these places, and the ones around them.
+func near(commits []events.Commit, places ...uint64) string {
+	const around = 3
+	var text strings.Builder
+	for i := range commits {
+		if slices.ContainsFunc(commits[max(0, i-around):min(len(commits), i+around+1)], func(c events.Commit) bool {
+			return slices.Contains(places, c.Seq)
+		}) {
+			c := &commits[i]
+			fmt.Fprintf(&text, "%d of %s, guarded %v by %d, %v:", c.Seq, c.Writer, c.Guarded, c.Guard, c.Err)
+			for _, e := range c.Events {
+				fmt.Fprintf(&text, " %s %s (%s)", e.Kind, e.Fact.Subject(), e.ID)
+			}
+			text.WriteByte('\n')
+		}
+	}
+	return text.String()
 }
 
 // facts returns a session's facts by kind and id. It fails if a service took the session from its living harness.

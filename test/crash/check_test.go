@@ -128,6 +128,9 @@ func (p *picture) fold() {
 				v, what, _ := strings.Cut(why, ": ")
 				p.fail(v, r, "%d: %s%s", c.Seq, what, logText(p.commits[r][:i+1]))
 			}
+			for _, id := range invariants.TakenBack(before, res.Feed) {
+				delete(f.endings, session.EntityPrompt+" "+id)
+			}
 			for j := range res.Feed {
 				epoch, owner = p.count(f, c, &res.Feed[j], epoch, owner)
 			}

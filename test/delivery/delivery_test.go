@@ -67,6 +67,9 @@ func (w *world) work(turn func(ctx context.Context, t *harness.Turn) error) {
 	done := make(chan error, 1)
 	go func() {
 		done <- w.agent.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+			if r := t.Request(); r.Message == "" && len(r.Prompts) == 0 {
+				w.t.Errorf("turn %s, cause %s, does not say what it is about: %+v", r.Turn, r.Cause, r)
+			}
 			w.turns <- t.Request()
 			return turn(ctx, t)
 		}})

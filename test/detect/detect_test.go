@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -36,17 +37,15 @@ var (
 	seeds  = flag.Uint64("seed", 0, "what chance begins with; 0: drawn")
 )
 
-// The promised limits.
+// The promised limits, with the defaults.
 const (
-	leaseTTL = 5 * time.Second
-	grace    = 2 * time.Second
-	deadMax  = leaseTTL + grace + time.Second // from a kill until all is closed
-	readyMax = 250 * time.Millisecond         // from a new process's ready until all is closed
+	deadMax  = 3 * time.Second        // from a kill until all is closed
+	readyMax = 250 * time.Millisecond // from a new process's ready until all is closed
 )
 
 const (
 	atOnce     = 40 // concurrent processes
-	killSpread = leaseTTL
+	killSpread = 5 * time.Second
 	callsMax   = 5 // open calls per session
 	startMax   = 3 * time.Minute
 	closeMax   = 3 * time.Minute
@@ -73,7 +72,7 @@ func play(ctx context.Context) error {
 		return err
 	}
 	orders := child.Orders(ctx)
-	h, err := harness.Connect(ctx, harness.Config{ID: s.ID, URL: s.URL, TTL: leaseTTL})
+	h, err := harness.Connect(ctx, harness.Config{ID: s.ID, URL: s.URL})
 	if err != nil {
 		return err
 	}
@@ -120,28 +119,38 @@ type cell struct {
 	url string
 
 	mu     sync.Mutex
-	open   map[string]int // number of open calls and turns by harness and session
+	open   map[string]int    // number of open calls and turns by harness and session
+	lost   map[string]string // sessions whose owner counted as dead, and how it shows
 	closed map[string]time.Time
 	change chan struct{} // signals a change
 	pulse  pulse
+	lives  int // rounds with processes that live
 }
 
 func newCell(t *testing.T) *cell {
-	srv := natstest.Start(t, natstest.Synced())
-	c := &cell{t: t, url: srv.URL(), open: map[string]int{}, closed: map[string]time.Time{},
+	c, _ := newCellOn(t, natstest.Start(t, natstest.Synced()))
+	return c
+}
+
+func newCellOn(t *testing.T, srv *embed.Server) (c *cell, stop func()) {
+	c = &cell{t: t, url: srv.URL(), open: map[string]int{}, lost: map[string]string{}, closed: map[string]time.Time{},
 		change: make(chan struct{}, 1)}
-	b := natstest.Bus(t, srv)
+	return c, c.serve(srv)
+}
+
+// serve runs the services on this broker until the test ends or stop is called.
+func (c *cell) serve(srv *embed.Server) (stop func()) {
+	t := c.t
+	b := natstest.Bus(t, srv, func(c *bus.Config) { c.Server = srv }) // as in holdfast up
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := reconciler.Default()
-	cfg.Grace = grace
-	rec, err := reconciler.New(b, cfg, zerolog.Nop())
+	rec, err := reconciler.New(b, reconciler.Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	for _, run := range []func(context.Context) error{led.Run, rec.Run, func(ctx context.Context) error {
 		return b.KV.Watch(ctx, kv.State, []string{events.SessionKeys("")}, c.see)
@@ -152,12 +161,14 @@ func newCell(t *testing.T) *cell {
 			}
 		})
 	}
-	t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		parts.Wait()
+		b.Close()
 	})
+	t.Cleanup(stop)
 	c.until("the services to work", func() bool { return c.asked(b) })
-	return c
+	return stop
 }
 
 // asked reports whether the reconciler replies.
@@ -186,6 +197,9 @@ func (c *cell) see(u kv.Update) error {
 		n++
 	}
 	c.open[st.Ref().String()] = n
+	if st.Epoch != 1 || !st.Owned {
+		c.lost[st.Ref().String()] = fmt.Sprintf("epoch %d, owned %t, left %q", st.Epoch, st.Owned, st.Left)
+	}
 	switch {
 	case n > 0:
 		delete(c.closed, st.Ref().String())
@@ -352,7 +366,7 @@ func TestRestarted(t *testing.T) {
 }
 
 func (c *cell) connect(id string) *harness.Harness {
-	h, err := harness.Connect(c.t.Context(), harness.Config{ID: id, URL: c.url, TTL: leaseTTL})
+	h, err := harness.Connect(c.t.Context(), harness.Config{ID: id, URL: c.url})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -240,6 +240,19 @@ func TestFuzz(t *testing.T) {
 	t.Logf("%v written, %d rounds of the probe, the slowest took %s", sent, p.rounds, p.worst)
 }
 
+// TestFactsOfEachKind: the attackers write facts of each kind of the table.
+func TestFactsOfEachKind(t *testing.T) {
+	written := map[events.Kind]bool{}
+	for _, f := range facts {
+		written[events.Kind(f.kind)] = true
+	}
+	for _, spec := range events.Table() {
+		if !written[spec.Kind] {
+			t.Errorf("no attacker writes %s", spec.Kind)
+		}
+	}
+}
+
 // settled waits until everything is folded, and compares every session with its log.
 func (c *cell) settled(ctx context.Context) {
 	c.Helper()

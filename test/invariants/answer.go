@@ -29,6 +29,20 @@ func (x *Log) brings(f events.TurnStarted) []string {
 	return names
 }
 
+// TakenBack returns the prompts whose answers a person takes back with what counted of a commit: their endings do not
+// stand (V1).
+func TakenBack(before *session.State, feed []events.Event) (prompts []string) {
+	for i := range feed {
+		f, ok := feed[i].Fact.(events.MessageWithdrawn)
+		for id := range before.Prompts {
+			if ok && before.QueuedAnswer(id) == f.Message {
+				prompts = append(prompts, id)
+			}
+		}
+	}
+	return prompts
+}
+
 // Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
@@ -58,6 +72,9 @@ func (x *Log) answers(e *events.Event) {
 	switch f := e.Fact.(type) {
 	case events.PromptRequested:
 		delete(x.unattended, f.Prompt)
+		if t := x.before.Turn; t != nil && x.turnOf(f) == t.ID && e.Epoch > t.Epoch {
+			x.adopts(t) // a prompt adopts its turn, too
+		}
 	case events.PromptUnattended:
 		x.unattended[f.Prompt] = true
 	case events.PromptAnswered:
@@ -105,7 +122,7 @@ func (x *Log) decided(prompt string, quiet bool) {
 		return
 	}
 	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, quiet: quiet,
-		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(p.Seq, 10))}
+		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(max(p.Seq, p.ReopenedSeq), 10))}
 }
 
 // received: the process that asked has the decision. It is handed out once: not as the message that it has become, too
@@ -186,6 +203,18 @@ func (x *Log) adopts(t *session.Turn) {
 			x.named[t.ID] = append(slices.Clone(x.named[t.ID]), c.Prompt)
 		}
 	}
+}
+
+// turnOf returns the turn of a prompt that is requested, also if the request does not repeat it.
+func (x *Log) turnOf(f events.PromptRequested) string {
+	turn := f.Turn
+	if p := x.before.Prompts[f.Prompt]; p != nil {
+		turn = cmp.Or(turn, p.Turn)
+	}
+	if c := x.before.Tools[f.Call]; c != nil {
+		turn = cmp.Or(turn, c.Turn)
+	}
+	return turn
 }
 
 // synthetic reports whether a queued message is not a person's own.

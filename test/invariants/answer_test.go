@@ -250,6 +250,15 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
 			s.completes("t")
 		}},
+		"its turn is adopted by another prompt": {"", nil, func(s *story) {
+			s.question("q")
+			s.inCall()
+			s.dies()
+			s.service(events.WriterReconciler, events.ToolCompleted{Call: "c", Synthetic: true})
+			s.claims(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+			s.completes("t")
+		}},
 		"as a message": {"", nil, func(s *story) {
 			m := s.asMessage()
 			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Message: m, Synthetic: true})

@@ -39,7 +39,7 @@ type Log struct {
 	stops     map[string]uint64    // by turn: where a person wanted it stopped
 	person    uint64               // place of the last turn that a person asked for
 	settled   uint64               // place of the last prompt that a person answered, rejected or dismissed
-	sent      map[string]uint64    // places of a person's messages that were not withdrawn
+	sent      map[string]uint64    // places of a person's messages, and of such answers, that were not withdrawn
 	lastStop  uint64               // place of a person's last stop
 	personal  uint64               // place where a turn began last that a person asked for
 	messages  map[string]string    // what became of each accepted one
@@ -140,10 +140,15 @@ func (x *Log) event(e *events.Event) {
 	}
 }
 
-// goesOn: a person asked for a turn, whatever was stopped before.
-func (x *Log) goesOn() {
-	x.person = x.c.Seq
+// goesOn: a person asked for a turn, whatever was stopped before. The person can take back an answer that has become a
+// message.
+func (x *Log) goesOn(f events.TurnRequested) {
 	clear(x.stopped)
+	if f.Cause == events.CauseAnswer && x.messages[f.Message] == "accepted" {
+		x.sent[f.Message] = x.c.Seq
+		return
+	}
+	x.person = x.c.Seq
 }
 
 func (x *Log) accepted(f events.MessageAccepted) {
@@ -195,6 +200,7 @@ func (x *Log) started(f events.TurnStarted) {
 		x.resumes = 0
 	}
 	delete(x.stopped, f.Turn)
+	x.stopMoves(f)
 	if t := x.before.Turn; f.Message == "" || t != nil && t.ID == f.Turn {
 		return // no message, or it is adopted with what it has
 	}
@@ -229,6 +235,29 @@ func (x *Log) stop(f events.TurnStopRequested) {
 		if t != "" {
 			x.stopped[t] = true
 		}
+	}
+}
+
+// stopMoves: a person's stop that the harness has not confirmed moves to the turn that begins behind the stopped one,
+// and is as old there as it was, unless a service or a person's message called for that turn after the stop.
+func (x *Log) stopMoves(f events.TurnStarted) {
+	b := x.before
+	p := b.Pending.Stop
+	behind := p != nil && p.Turn != f.Turn && (b.Turn != nil && b.Turn.ID == p.Turn ||
+		b.Turn == nil && b.LastTurn != nil && (b.LastTurn.ID == p.Turn || b.LastTurn.Seq <= p.Seq))
+	if !behind || p.Actor != events.ActorPerson {
+		return
+	}
+	asked := x.sent[f.Message]
+	if r := b.Pending.Turn; r != nil && r.ID == f.Turn {
+		asked = r.Seq
+	}
+	if asked > p.Seq {
+		return
+	}
+	x.stops[f.Turn] = x.stops[p.Turn]
+	if x.stopped[p.Turn] {
+		x.stopped[f.Turn] = true
 	}
 }
 
@@ -267,13 +296,16 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
 		}
 	}
+	if f.Message != "" && x.about[f.OfTurn] == f.Message { // it may be stopped before it begins, and continued then
+		x.about[f.Turn] = f.Message
+	}
 	// a request that a person replaces is decided again if the person withdraws it
 	if p := x.before.Pending.Turn; p != nil && x.byPerson() {
 		delete(x.scheduled, p.OfTurn)
 		delete(x.asked, p.OfTurn)
 	}
 	if person {
-		x.goesOn()
+		x.goesOn(f)
 		x.resumes = 0 // a person's request restarts the count
 		if f.Cause == events.CauseResume {
 			x.resumes = 1

@@ -221,6 +221,40 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage,
 				Message: "a"})
 		}},
+		"a message from after a stop that moved": {"", func(s *story) {
+			s.stops("t")
+			s.sent("a")
+			s.stopMovesTo("own")
+			s.handsOut("a")
+		}},
+		"a message from before a stop that moved": {"V10", func(s *story) {
+			s.sent("a")
+			s.stops("t")
+			s.stopMovesTo("own")
+			s.handsOut("a")
+		}},
+		"a message from before the failure of a turn that is newer than a stop": {"V10", func(s *story) {
+			s.stops("t")
+			s.sent("a", "b")
+			s.takes("u", "a")
+			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "server_error"}})
+			s.handsOut("b")
+		}},
+		"a message from before the failure of a turn that a person requested after a stop": {"V10", func(s *story) {
+			s.sent("a")
+			s.stops("t")
+			s.fails()
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume, OfTurn: "t"})
+			s.harness(events.TurnStarted{Turn: "u"})
+			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "server_error"}})
+			s.handsOut("a")
+		}},
+		"a turn that a stop moved to is scheduled": {"V9", func(s *story) {
+			s.stops("t")
+			s.harness(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+			s.harness(events.TurnFailed{Turn: "own", Error: events.Failure{Kind: "server_error"}})
+			s.service(events.WriterRetry, events.RetryScheduled{Turn: "own", Attempt: 1, DelayMS: 2000, DueAt: at(7)})
+		}},
 		"followed up once": {"", func(s *story) {
 			s.sent("a")
 			s.compacts("k", "a")
@@ -285,6 +319,18 @@ func (s *story) cut(turn string) {
 
 func (s *story) stops(turn string) {
 	s.person(events.WriterLedger, events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: "ada"})
+}
+
+// stopMovesTo has the harness start a turn by itself before it reads the stop of t, and confirm the stop there.
+func (s *story) stopMovesTo(turn string) {
+	s.harness(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Synthetic: true})
+	s.harness(events.TurnStopped{Turn: turn, Actor: events.ActorPerson})
+}
+
+// handsOut has the compaction service request the turn of a queued message.
+func (s *story) handsOut(message string) {
+	s.service(events.WriterCompaction, events.TurnRequested{Turn: "of-" + message, Cause: events.CauseMessage,
+		Message: message})
 }
 
 func (s *story) takes(turn, message string) {

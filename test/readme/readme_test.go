@@ -43,12 +43,19 @@ func (b block) lines() []string { return strings.Split(strings.TrimRight(b.text,
 // page returns the blocks of README.md.
 func page(t *testing.T) []block {
 	t.Helper()
-	body, err := os.ReadFile(root + "/README.md")
+	return blocks(t, root+"/README.md")
+}
+
+var fenced = regexp.MustCompile("(?ms)^```([a-z ]*)\n(.*?)^```$")
+
+// blocks returns the blocks of a page.
+func blocks(t *testing.T, file string) (all []block) {
+	t.Helper()
+	body, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []block
-	for _, m := range regexp.MustCompile("(?ms)^```([a-z ]*)\n(.*?)^```$").FindAllStringSubmatch(string(body), -1) {
+	for _, m := range fenced.FindAllStringSubmatch(string(body), -1) {
 		all = append(all, block{m[1], m[2]})
 	}
 	return all
@@ -195,13 +202,13 @@ func (v *visitor) builds(name string, b block) string {
 // the page with their commands.
 func TestREADME(t *testing.T) {
 	v := newVisitor(t)
-	commands, programs := marked(t, "sh run", 5), marked(t, "go", 2)
+	commands, programs := marked(t, "sh run", 7), marked(t, "go", 2)
 
 	// A drill checks the time limits of real processes, in seconds.
 	const standstill = 300 * time.Millisecond
 	tour := ""
 	natstest.RetryStalled(t, standstill, func() (err error) {
-		tour, err = v.tries(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
+		tour, err = v.tries(commands[0].text, "HOLDFAST_TRY_ONCE=1", "HOLDFAST_TRY_FAST=1")
 		return err
 	})
 	for _, want := range []string{`^prompt +permission .* expired +owner-lost`, `promises kept`,
@@ -210,6 +217,11 @@ func TestREADME(t *testing.T) {
 			t.Errorf("no %s in the tour:\n%s", want, tour)
 		}
 	}
+	v.types(commands[2].text, "GOBIN="+v.dir)
+	if said := v.types(filepath.Join(v.dir, "holdfast") + " version"); !strings.HasPrefix(said, "holdfast ") {
+		t.Errorf("installed: %q", said)
+	}
+	deployer := v.builds("deployer", marked(t, "go deployer", 1)[0])
 	artist, screen := v.builds("artist", programs[0]), v.builds("screen", programs[1])
 
 	v.env = append(v.env, "HOLDFAST_DATA="+filepath.Join(v.dir, "fresh"))
@@ -226,17 +238,18 @@ func TestREADME(t *testing.T) {
 	for _, line := range commands[1].lines() {
 		v.types(line)
 	}
+	v.deploys(deployer, commands[3].lines())
 	watched, _, _ := v.starts(screen)
 	said, _, ended := v.starts(artist)
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"awaiting"`)
 	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour"`)
-	v.types(commands[2].text)
+	v.types(commands[4].text)
 	if err := <-ended; err != nil || said.String() != "ada says red\n" {
 		t.Errorf("the harness printed %q and ended with %v", said, err)
 	}
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"answered"`)
 	v.types("./bin/holdfast show artist/wall --wait phase=idle")
-	for _, line := range append(commands[3].lines(), commands[4].lines()...) {
+	for _, line := range append(commands[5].lines(), commands[6].lines()...) {
 		said := v.types(line)
 		for command, want := range map[string]string{
 			"queue": `(?m)^ceiling +ada .* and now the ceiling$`, "withdraw": `^withdrawn `,
@@ -250,6 +263,24 @@ func TestREADME(t *testing.T) {
 	if v.types("./bin/holdfast show artist/wall --wait phase=compacting"); t.Failed() {
 		t.Log(watched)
 	}
+}
+
+// deploys starts the deployer of the page, sends it the page's message, and sees its question. The rest is tested with
+// the example.
+func (v *visitor) deploys(program string, lines []string) {
+	v.t.Helper()
+	v.starts(program)
+	v.types("./bin/holdfast show deployer/shop --wait owned=true")
+	for _, line := range lines[:len(lines)-1] {
+		v.types(line)
+	}
+	v.until(func() error {
+		said, err := v.tries(lines[len(lines)-1])
+		if err == nil && !regexp.MustCompile(`(?m)^deployer/shop .* awaiting .* Deploy where\?$`).MatchString(said) {
+			err = fmt.Errorf("no question in:\n%s", said)
+		}
+		return err
+	})
 }
 
 // TestOutage: everything that `holdfast up` runs is killed, and started again after longer than a lease lives, while

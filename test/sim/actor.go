@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -103,14 +105,24 @@ func (p *person) source(f events.Fact) string {
 func (p *person) choose(st *session.State, asked bool) func(*session.State) (session.Decision, error) {
 	w := p.w
 	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil
-	if asked || len(w.cfg.Requests) == 0 || w.chance(3) {
+	back := queuedAnswer(st)
+	at := slices.IndexFunc(w.cfg.Requests, func(r Request) bool { return r.Name == "withdraw" })
+	takesBack := back != "" && at >= 0 && w.chance(2)
+	switch {
+	case takesBack:
+	case rare(st) && w.chance(2):
+		return p.stop(st)
+	case asked || len(w.cfg.Requests) == 0 || w.chance(3):
 		return p.ofLedger(st)
 	}
 	wish := w.cfg.Requests[w.rng.IntN(len(w.cfg.Requests))]
+	if takesBack {
+		wish = w.cfg.Requests[at]
+	}
 	p.writer, p.what, p.said = wish.Writer, wish.Name, wish.Said
 	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
 	if n := len(st.Queue); n > 0 {
-		a.Queued = st.Queue[w.rng.IntN(n)].ID
+		a.Queued = cmp.Or(back, st.Queue[w.rng.IntN(n)].ID)
 	}
 	return func(st *session.State) (session.Decision, error) {
 		a.Now = w.now
@@ -139,10 +151,7 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 			return st.Dismiss(request.Dismiss{Ref: r, Prompt: prompt, By: p.name}, w.log.source)
 		}
 	case n < 16:
-		force := w.chance(2)
-		return func(st *session.State) (session.Decision, error) {
-			return st.Stop(request.Stop{Ref: r, By: p.name, Force: force})
-		}
+		return p.stop(st)
 	case n < 17 && w.chance(10):
 		return func(st *session.State) (session.Decision, error) {
 			return st.Close(request.Close{Ref: r, Reason: "archived", By: p.name})
@@ -156,6 +165,38 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 	return func(st *session.State) (session.Decision, error) {
 		return st.Configure(request.Configure{Ref: r, Policy: &patch, ProviderChanged: changed, By: p.name})
 	}
+}
+
+// stop is a request to stop a session.
+func (p *person) stop(st *session.State) func(*session.State) (session.Decision, error) {
+	r, force := st.Ref(), p.w.chance(2)
+	p.said = saidByStop
+	return func(st *session.State) (session.Decision, error) {
+		return st.Stop(request.Stop{Ref: r, By: p.name, Force: force})
+	}
+}
+
+// rare reports whether a session is in a state that passes soon: a stop is not confirmed, a message waits for the first
+// turn, or the answer to a prompt waits in the queue.
+func rare(st *session.State) bool {
+	return st.Pending.Stop != nil || st.LastTurn == nil && st.Turn == nil && len(st.Queue) > 0 || queuedAnswer(st) != ""
+}
+
+// queuedAnswer returns a message in the queue that the answer to a prompt has become, "" for none.
+func queuedAnswer(st *session.State) string {
+	for _, id := range sorted(st.Prompts) {
+		if m := st.QueuedAnswer(id); m != "" {
+			return m
+		}
+	}
+	return ""
+}
+
+// saidByStop reports whether a fact of a stop is the person's own: a turn that the stop has to name is requested by the
+// ledger.
+func saidByStop(f events.Fact) bool {
+	_, requests := f.(events.TurnRequested)
+	return !requests
 }
 
 // reconciler walks all documents for ever, and hears of leases that end. It decides and appends in two steps.

@@ -106,8 +106,20 @@ func (w *world) recordDecisions(r events.Ref, writer events.Writer, facts []even
 	}
 }
 
-// anySession is one that a person looks at: every other time one in which a question is open, if there is any.
+// anySession is one that a person looks at: one that is in a rare state, or one in which a question is open, every
+// other time if there is any.
 func (w *world) anySession() (r events.Ref, asked bool) {
+	if w.chance(2) {
+		var rare []events.Ref
+		for _, r := range w.log.sessions {
+			if d := w.docs[r]; d != nil && d.rare {
+				rare = append(rare, r)
+			}
+		}
+		if n := len(rare); n > 0 {
+			return rare[w.rng.IntN(n)], false
+		}
+	}
 	if w.chance(2) {
 		var asking []events.Ref
 		for _, r := range w.log.sessions {

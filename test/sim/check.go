@@ -167,6 +167,11 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 		for _, f := range x.Commit(before, c, res.Feed) {
 			w.fail("%s at %d: %s%s", r, c.Seq, f, logText(w.log.of(r, c.Seq)))
 		}
+		for _, id := range invariants.TakenBack(before, res.Feed) {
+			delete(endings, session.EntityPrompt+" "+id)
+		}
+		w.countStops(before, res.Feed)
+		w.report.Reopened += len(invariants.TakenBack(before, res.Feed))
 		bounded = max(bounded, x.Continued()/session.ContinuationsMax)
 		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
 			for _, e := range c.Events {
@@ -198,6 +203,25 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 	}
 	w.report.Bounded += bounded
 	return st
+}
+
+// countStops counts the stops of people that are rare.
+func (w *world) countStops(before *session.State, feed []events.Event) {
+	for i := range feed {
+		f, ok := feed[i].Fact.(events.TurnStopRequested)
+		if !ok || f.Actor != events.ActorPerson {
+			continue
+		}
+		p, stop := before.Pending.Turn, before.Pending.Stop
+		switch {
+		case before.LastTurn == nil && before.Turn == nil && p == nil:
+			w.report.StopsEarly++
+		case stop != nil && stop.Actor == events.ActorPerson:
+			w.report.StopsAgain++
+		case p != nil && p.ID == f.Turn:
+			w.report.StopsAsked++
+		}
+	}
 }
 
 // isReceipt: turn.stopped of a turn that has ended is no second ending.

@@ -63,27 +63,18 @@ func requests() []sim.Request {
 			error) {
 			return retry.Resume(s)
 		}},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "withdraw", Writer: events.WriterCompaction, Said: words,
+		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
+		{Name: "withdraw", Writer: events.WriterCompaction, Said: compaction.Said,
 			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 				return compaction.Withdraw(s, request.Withdraw{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now)
 			}},
-		{Name: "compact", Writer: events.WriterCompaction, Said: words,
+		{Name: "compact", Writer: events.WriterCompaction, Said: compaction.Said,
 			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 				return compaction.Compact(s, request.Compact{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now)
 			}},
 	}
-}
-
-// words are what the compaction service says in a person's name.
-func words(f events.Fact) bool {
-	switch f.(type) {
-	case events.MessageAccepted, events.MessageWithdrawn, events.PromptSuperseded:
-		return true
-	}
-	return false
 }
 
 func send(s *session.State, a sim.Ask) (session.Decision, error) {

@@ -40,6 +40,8 @@ func worlds() map[string]explorer.Config {
 		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
 		"a deaf agent":                {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}, Deaf: true},
 		"a pool":                      {Asks: [2]explorer.Ask{plain("p1"), call}, Pool: true},
+		"a stop and a call":           {Asks: [2]explorer.Ask{plain("p1"), call}, Reacts: true},
+		"a stop and a message":        {Asks: [2]explorer.Ask{plain("p1"), message("p2")}, Reacts: true},
 	}
 }
 
@@ -52,7 +54,22 @@ func troubles() map[string]explorer.Bounds {
 		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
 		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Requests: 1, Rejects: 1, Itself: 1,
 			Careless: 1, Policies: 1},
+		"stops": {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 2, Requests: 1, Itself: 1, Careless: 1,
+			Fills: 1},
 	}
+}
+
+// explorations returns the troubles of a world: an agent that reacts to stops is for those with stops.
+func explorations(c explorer.Config) map[string]explorer.Bounds {
+	all := troubles()
+	if c.Reacts {
+		return map[string]explorer.Bounds{"stops": all["stops"]}
+	}
+	delete(all, "stops")
+	if c.Deaf {
+		all["carelessness"] = explorer.Bounds{Careless: 1} // with so little trouble, receipts are late after few steps
+	}
+	return all
 }
 
 // settleIn is from how many states the world is let run to rest once.
@@ -72,9 +89,13 @@ func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
 }
 
 func TestEveryInterleaving(t *testing.T) {
-	share := *explore / time.Duration(len(worlds())*len(troubles()))
+	worldsN, ran, played := 0, 0, map[string]int{}
+	for _, c := range worlds() {
+		worldsN += len(explorations(c))
+	}
+	share := *explore / time.Duration(worldsN)
 	for name, c := range worlds() {
-		for trouble, most := range troubles() {
+		for trouble, most := range explorations(c) {
 			t.Run(name+"/"+trouble, func(t *testing.T) {
 				c = exploring(c, sim.NoBug)
 				c.Most, c.StatesMax, c.Time = most, *states, share
@@ -82,10 +103,20 @@ func TestEveryInterleaving(t *testing.T) {
 				r := explorer.Run(c)
 				t.Logf("%d states, %d steps, %d let run to rest, %d compared, all of depth %d, whole %v, %v", r.States,
 					r.Steps, r.Settled, r.Compared, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
+				ran++
+				for name, n := range r.Played {
+					played[name] += n
+				}
 				if r.Violated != "" {
 					t.Error(r.Violated)
 				}
 			})
+		}
+	}
+	t.Logf("steps that were made: %v", played)
+	for name, n := range played {
+		if n == 0 && ran == worldsN {
+			t.Errorf("the step %q was never made", name)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (l *ledger) store() {
 			return
 		}
 		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation,
-			owned: f.st.Owned, asks: len(f.st.PendingPrompts()) > 0}
+			owned: f.st.Owned, asks: len(f.st.PendingPrompts()) > 0, rare: rare(f.st)}
 		f.rev++
 		l.cache[r] = f
 	}

@@ -111,6 +111,7 @@ type doc struct {
 	incarnation string
 	owned       bool
 	asks        bool // a prompt waits for a person
+	rare        bool // it waits in a way that passes soon, see [rare]
 }
 
 func (d *doc) state() *session.State {

@@ -150,6 +150,11 @@ type Report struct {
 	Twice      int // receipts that were repeated
 	Stale      int // receipts of an epoch that had ended
 	TakenBack  int // messages that a person took back while a stop held
+	WoundDown  int // turns that ended for a compaction although a person had stopped them, too
+	Reopened   int // answers that a person took back
+	StopsEarly int // stops before the first turn
+	StopsAgain int // stops while an earlier stop of a person was not confirmed
+	StopsAsked int // stops of turns that were only requested
 	LostRaces  int
 	Orphaned   int
 	Alarms     int                 // timers that went off
@@ -204,6 +209,18 @@ type promise struct {
 
 // Run simulates and checks.
 func Run(cfg Config) Report {
+	w := newWorld(cfg)
+	for w.report.Steps = 0; w.report.Steps < cfg.Steps && len(w.report.Violations) == 0; w.report.Steps++ {
+		w.step()
+	}
+	w.settle()
+	w.check()
+	w.report.Commits = len(w.log.commits)
+	return w.report
+}
+
+// newWorld returns a world in which the processes, services and people have not acted yet.
+func newWorld(cfg Config) *world {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(),
 		log:  newJournal(),
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{},
@@ -221,13 +238,7 @@ func Run(cfg Config) Report {
 	for _, h := range w.harnesses {
 		w.spawn(h, nil)
 	}
-	for w.report.Steps = 0; w.report.Steps < cfg.Steps && len(w.report.Violations) == 0; w.report.Steps++ {
-		w.step()
-	}
-	w.settle()
-	w.check()
-	w.report.Commits = len(w.log.commits)
-	return w.report
+	return w
 }
 
 func (w *world) chance(oneIn int) bool { return w.rng.IntN(oneIn) == 0 }

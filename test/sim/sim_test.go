@@ -81,6 +81,9 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale
 		sum.TakenBack += r.TakenBack
+		sum.WoundDown, sum.Reopened = sum.WoundDown+r.WoundDown, sum.Reopened+r.Reopened
+		sum.StopsEarly, sum.StopsAgain, sum.StopsAsked = sum.StopsEarly+r.StopsEarly, sum.StopsAgain+r.StopsAgain,
+			sum.StopsAsked+r.StopsAsked
 		for kind, n := range r.Counted {
 			sum.Counted[kind] += n
 		}
@@ -103,7 +106,13 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"failed compactions":  sum.Counted["compaction.failed"],
 		"compactions":         sum.Counted["compaction.completed"],
 		"messages taken back": sum.Counted["message.withdrawn"],
-		"stops":               sum.Counted["turn.stop_requested"]} {
+		"dismissals":          sum.Counted["prompt.dismissed"],
+		"answers taken back":  sum.Reopened,
+		"turns that wound down for a compaction and were stopped": sum.WoundDown,
+		"stops before the first turn":                             sum.StopsEarly,
+		"stops before an earlier one was confirmed":               sum.StopsAgain,
+		"stops of requested turns":                                sum.StopsAsked,
+		"stops":                                                   sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
 			t.Errorf("no %s: the world is too tame", name)
 		}
@@ -115,7 +124,7 @@ const worldsPerBug = 60
 
 func TestEachPlantedBugIsFound(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
-		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead",
+		sim.SkipGuard: "", sim.AckBeforeStore: "", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead",
 		sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
 		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10",
 		sim.FailureEmptyQueue: "V10",

@@ -142,6 +142,18 @@ func (p *process) finishOne(st *session.State) bool {
 	return true
 }
 
+// confirms gives the receipt of a stop. A process that ends its turn for a compaction may not have read that a person
+// has stopped the turn, too.
+func (p *process) confirms(st *session.State) {
+	stop, t := st.Pending.Stop, st.Turn
+	actor := stop.Actor
+	if actor == events.ActorPerson && t != nil && t.ID == stop.Turn && t.Compaction != "" && p.w.chance(2) {
+		actor = events.ActorCompaction
+		p.w.report.WoundDown++
+	}
+	p.append(st, st.Epoch, events.TurnStopped{Turn: stop.Turn, Actor: actor})
+}
+
 // act does one lawful thing in a session, or a foolish one now and then.
 func (p *process) act(st *session.State) {
 	switch {
@@ -154,7 +166,7 @@ func (p *process) act(st *session.State) {
 	case st.Pending.Stop != nil && st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(3):
 		p.inTurn(st) // it has not heard of it yet
 	case st.Pending.Stop != nil:
-		p.append(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+		p.confirms(st)
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
 	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.appendUnattended(st):
@@ -212,8 +224,10 @@ func (p *process) receivesLate(st *session.State) bool {
 		if q.Status == session.Awaiting || q.Epoch != st.Epoch || !over {
 			continue
 		}
-		p.w.log.foldOn(st)
-		if st.Prompts[id] != q || !st.Owned || st.Incarnation != p.incarnation || p.w.leases[p.incarnation] == nil {
+		if !p.readsOn(st) {
+			return true
+		}
+		if st.Prompts[id] != q || q.Status == session.Awaiting {
 			return false
 		}
 		p.hand(st.Ref(), id)
@@ -222,6 +236,18 @@ func (p *process) receivesLate(st *session.State) bool {
 		return true
 	}
 	return false
+}
+
+// readsOn reads the log to its end, and reports whether the process may act in the session. It may not if the
+// session is closed or belongs to another process: then the process forgets the session. It may not without a lease:
+// then the process waits for its next incarnation.
+func (p *process) readsOn(st *session.State) bool {
+	p.w.log.foldOn(st)
+	if st.Closed != nil || !st.Owned || st.Incarnation != p.incarnation {
+		p.forget(st.Ref())
+		return false
+	}
+	return p.w.leases[p.incarnation] != nil
 }
 
 // byItself starts a turn without a request, and without a person's message as its cause.
@@ -245,15 +271,11 @@ func (p *process) takesDecisions(st *session.State) bool {
 		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent {
 			continue
 		}
-		switch p.w.log.foldOn(st); {
-		case st.Closed != nil || !st.Owned || st.Incarnation != p.incarnation:
-			p.forget(st.Ref()) // it has read the log to its end, and the session is not its own any more
+		if !p.readsOn(st) {
 			return true
-		case p.w.leases[p.incarnation] == nil:
-			return true // it waits for its next incarnation
 		}
-		if st.Prompts[id] != q {
-			return true // another writer settled it
+		if st.Prompts[id] != q || q.Status == session.Awaiting {
+			return true // another writer settled it, or a person took the answer back
 		}
 		p.hand(st.Ref(), id)
 		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {

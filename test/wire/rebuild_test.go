@@ -48,12 +48,13 @@ func (c *cell) busy(inc string) {
 		`{"message":"m","content":{"a":["<b>"]},"synthetic":false}`},
 		fact{"tool.started", "c", `{"call":"c","name":"late"}`})
 	c.begin("d", inc, call)
-	c.mustAppend("d", inc, 1, fact{"turn.failed", "t1",
-		`{"turn":"t1","error":{"kind":"rate_limit","text":"<slow> & \u2028"},"had_output":true}`})
 	if _, err := c.publish("d", []byte("no batch")); err != nil {
 		c.t.Fatal(err)
 	}
 	c.mustAppend("d", inc, 3, fact{"turn.completed", "t1", `{"turn":"t1"}`}, fact{"strange.thing", "x", `{"x":1}`})
+	// the last of this session: the retry service appends to it next
+	c.mustAppend("d", inc, 1, fact{"turn.failed", "t1",
+		`{"turn":"t1","error":{"kind":"rate_limit","text":"<slow> & \u2028"},"had_output":true}`})
 	c.begin("e", inc, call)
 	for _, s := range []string{"a", "b", "c", "d", "e"} {
 		c.settled(s)

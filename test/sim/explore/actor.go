@@ -53,7 +53,8 @@ func (s *state) stop() bool {
 	}
 	s.spent.stops++
 	d, err := s.st.Stop(request.Stop{Ref: ref(), By: people[0], Force: true})
-	if !s.byPerson(people[0], events.WriterLedger, nil, d, err) {
+	said := func(f events.Fact) bool { _, requests := f.(events.TurnRequested); return !requests }
+	if !s.byPerson(people[0], events.WriterLedger, said, d, err) {
 		return false
 	}
 	s.personActs()

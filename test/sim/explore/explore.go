@@ -6,6 +6,8 @@
 //	a process is killed, suspended for longer than its lease lives, or cut off from the broker for as long; it starts,
 //	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a
 //	turn by itself, or completes one and has not read what was decided
+//	a turn fills the context, and ends for the compaction although a person has stopped it meanwhile
+//	an agent that reacts to a stop asks, fails, completes its turn or begins another one before it gives the receipt
 //	people answer, reject, send, stop, retry, also while every process is dead
 //	the reconciler, retry and compaction check the session, or do not for as long as the exploration likes
 //
@@ -52,13 +54,14 @@ func (a Ask) requested(turn string) events.PromptRequested {
 // Bounds say how often each trouble may happen in one trace.
 type Bounds struct {
 	Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Requests, Rejects, Itself,
-	Careless, Policies uint8
+	Careless, Policies, Fills uint8
 }
 
 // Config says what to explore.
 type Config struct {
 	Asks     [promptsN]Ask
 	Pool     bool // the processes are a pool's members, else one takes the other's place
+	Reacts   bool // agents act after they have read a stop, and give the receipt later
 	Deaf     bool // agents begin a turn of their own for each turn that recovery requests for decisions
 	Most     Bounds
 	Bug      sim.Bug
@@ -92,7 +95,8 @@ type Report struct {
 	Compared int // states that were compared with those that they were taken for
 	Depth    int // all states up to this many steps from the start have been seen
 	Whole    bool
-	Violated string // the first violation with its trace, "" for none
+	Violated string         // the first violation with its trace, "" for none
+	Played   map[string]int // by step: from how many states it was made
 }
 
 // step is something that may happen.
@@ -118,6 +122,9 @@ func (c *Config) steps() []step {
 		each("receipt", (*state).receive)
 		each("complete", (*state).complete)
 		each("complete without reading", (*state).careless)
+		each("complete after a stop", (*state).reacts)
+		each("fill", (*state).fill)
+		each("stop for the compaction", (*state).windsDown)
 		for k := range promptsN {
 			each("decide itself", func(s *state, p *process) bool { return s.decideItself(p, k) })
 			each("late receipt", func(s *state, p *process) bool { return s.receiveLate(p, k) })
@@ -189,7 +196,10 @@ func Run(cfg Config) Report {
 	if cfg.Clock != nil {
 		began = cfg.Clock()
 	}
-	x.report.Whole = true
+	x.report.Whole, x.report.Played = true, map[string]int{}
+	for _, k := range x.steps {
+		x.report.Played[k.name] = 0
+	}
 	for at := 0; at < len(x.nodes) && x.report.Violated == ""; at++ {
 		n := x.nodes[at]
 		x.report.Depth = int(n.depth)
@@ -238,6 +248,7 @@ func (x *search) expand(at uint32) {
 			continue
 		}
 		x.report.Steps++
+		x.report.Played[x.steps[k].name]++
 		key := n.key()
 		was, known := x.seen[key]
 		if known && x.cfg.CompareIn > 0 && x.report.Steps%x.cfg.CompareIn == 0 {

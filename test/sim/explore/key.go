@@ -111,6 +111,7 @@ func (s *state) places() []uint64 {
 func (k *keyer) session(st *session.State) {
 	k.text(string(st.Phase))
 	k.flags(st.Owned, st.Exclusive, st.Closed != nil, st.SupersededBy != "", st.Policy.AutoRetry, st.Usage != nil)
+	k.flags(st.UsageOver(0), st.Stalled())
 	k.text(st.Left)
 	k.number(st.Continuations.Count)
 	k.place(st.HeldSeq)

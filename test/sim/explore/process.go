@@ -357,7 +357,7 @@ func (s *state) receive(p *process) bool {
 // ask asks a question, or asks again what was adopted.
 func (s *state) ask(p *process, i int) bool {
 	a := s.cfg.Asks[i]
-	if !s.handles(p) || p.asking[i] || s.st.Pending.Stop != nil {
+	if !s.handles(p) || p.asking[i] || s.stopping() {
 		return false
 	}
 	q := s.st.Prompts[a.Prompt]
@@ -413,9 +413,15 @@ func (s *state) closeCall(p *process) bool {
 	return true
 }
 
+// unread reports whether the process runs its turn, and has not read what was decided about a question of it.
+func (s *state) unread(p *process) bool {
+	t := s.st.Turn
+	return s.news(p) && s.owns(p) && s.lease(p.inc).health == live && t != nil && t.ID == p.turn
+}
+
 // complete ends the turn when no Ask waits in it any more.
 func (s *state) complete(p *process) bool {
-	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.st.Pending.Stop != nil ||
+	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.stopping() ||
 		len(s.st.Tools) > 0 {
 		return false
 	}
@@ -426,7 +432,7 @@ func (s *state) complete(p *process) bool {
 // careless completes the turn although the process has not read what was decided about a question of it.
 func (s *state) careless(p *process) bool {
 	waits := p.asks() || slices.Contains(p.todo[:], true)
-	if !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 ||
+	if !s.unread(p) && !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.stopping() || len(s.st.Tools) > 0 ||
 		s.spent.careless >= s.cfg.Most.Careless {
 		return false
 	}
@@ -462,7 +468,7 @@ func (s *state) decideItself(p *process, i int) bool {
 
 // byItself starts a turn without a request.
 func (s *state) byItself(p *process) bool {
-	if !s.runs(p) || s.st.Turn != nil || s.st.Pending.Stop != nil || s.compacting() ||
+	if !s.runs(p) || s.st.Turn != nil || s.stopping() || s.compacting() ||
 		s.spent.itself >= s.cfg.Most.Itself {
 		return false
 	}
@@ -475,7 +481,7 @@ func (s *state) byItself(p *process) bool {
 
 // failTurn ends the turn in an error of a kind.
 func (s *state) failTurn(p *process, kind string) bool {
-	if !s.handles(p) || s.st.Pending.Stop != nil || s.spent.failures >= s.cfg.Most.Failures {
+	if !s.handles(p) || s.stopping() || s.spent.failures >= s.cfg.Most.Failures {
 		return false
 	}
 	s.spent.failures++

@@ -72,7 +72,7 @@ type process struct {
 // spent is how often something has happened that a bound is set for.
 type spent struct {
 	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, requests, rejects, itself,
-	careless, policies uint8
+	careless, policies, fills uint8
 }
 
 // fate is what became of a decision.
@@ -255,7 +255,8 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 func (s *state) takenBack(before *session.State, message string) {
 	for i, a := range s.cfg.Asks {
 		q := before.Prompts[a.Prompt]
-		if q != nil && message == events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(q.Seq)) {
+		if q != nil && message ==
+			events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(max(q.Seq, q.ReopenedSeq))) {
 			s.fates[i] = overtaken
 		}
 	}
