@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet lint race cell power clients long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients board long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,20 @@ fmt: ## is everything formatted
 vet: ## go vet
 	$(GO) vet ./...
 	cd test/power && $(GO) vet ./...
+	cd test/board && $(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
+
+# The systems of a release. The packages of test/ need Linux.
+SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+SHIPPED := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./pkg/... ./services/...
+
+cross: ## go vet what is shipped, for every system of a release
+	@for s in $(SYSTEMS); do echo "$$s"; \
+		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) vet $(SHIPPED) || exit 1; done
+
+release: ## an archive of the program for every system, with checksums, in dist/
+	@GO="$(GO)" deploy/release.sh $(SYSTEMS)
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
@@ -58,6 +70,9 @@ power: ## cut the power of a machine with a broker (needs root, FUSE, loop devic
 
 clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and the module proxy; says so where they are missing)
 	CGO_ENABLED=0 $(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
+
+board: ## open the board in a real browser (needs Chromium: apt-get install -y chromium)
+	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
 long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
