@@ -654,6 +654,9 @@ func TestContentOfAPurgedCommit(t *testing.T) {
 	if facts, err := x.s.adoption(x.ctx, []Adopt{{Prompts: []Prompt{{ID: "p1"}}}}, 9); err == nil {
 		t.Errorf("adopted: %v", facts)
 	}
+	if now, _, err := x.s.adopting(x.ctx, nil, []Adopt{{Prompts: []Prompt{{ID: "p1"}}}}, 9); err == nil {
+		t.Errorf("adopted in a claim: %v", now)
+	}
 }
 
 // TestAttachToASettledPrompt: a prompt that is settled and not delivered names the commit that settled it.

@@ -1,0 +1,226 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestStepOfAMessageIDUsedAgain: the id of a message was used long ago, and is used for another message now. The steps
+// and questions of the first one are not those of the second, whether the session still has their endings or not.
+func TestStepOfAMessageIDUsedAgain(t *testing.T) {
+	for name, forgotten := range map[string]bool{"endings forgotten": true, "endings known": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var c, filler counter
+			turn := w.begins(w.connect())
+			s := turn.Session()
+			ends := func(turn *harness.Turn, steps int, name string) {
+				for i := range steps {
+					must[string](t)(harness.Step(w.ctx, turn, fmt.Sprint(name, i), filler.run))
+				}
+			}
+			ends(turn, 5, "before ") // their endings are forgotten after that of the message
+			must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run))
+			check(t, turn.Complete(w.ctx, ""))
+			turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{Message: "m2", Content: "wait"}))
+			known := func(entity, id string) bool {
+				_, ok := s.State().Ended(entity, id)
+				return ok
+			}
+			for i := 0; known(session.EntityMessage, "m1"); i++ {
+				ends(turn, 1, fmt.Sprint("filler ", i))
+			}
+			if forgotten {
+				ends(turn, session.RecentMax, "more ")
+			}
+			check(t, turn.Complete(w.ctx, ""))
+			turn = must[*harness.Turn](t)(s.StartTurn(w.ctx,
+				harness.StartOptions{Message: "m1", Content: "once more"}))
+			if known(session.EntityTool, harness.StepCall("m1", "deploy")) == forgotten {
+				t.Fatalf("the ending of the first step is known: %v", forgotten)
+			}
+			if got, err := harness.Step(w.ctx, turn, "deploy", c.run); err != nil || got != "run 2" {
+				t.Fatalf("for the second message: got %q, %v", got, err)
+			}
+			wantKept(t, w.ctx, turn, &c, "run 2")
+			_, turn = w.after()
+			wantKept(t, w.ctx, turn, &c, "run 2")
+		})
+	}
+}
+
+// TestStepOfARequestedTurn: a turn without a message continues another one through a turn that was only requested: a
+// person stopped it, or its start does not repeat what it continues. The steps are those of the first turn.
+func TestStepOfARequestedTurn(t *testing.T) {
+	for name, goOn := range map[string]func(w *world, s *harness.Session){
+		"stopped before it began": func(w *world, s *harness.Session) {
+			w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+		},
+		"begun by its id alone": func(w *world, s *harness.Session) {
+			natstest.Until(w.t, "the request to be read", func() bool { return s.State().Pending.Turn != nil })
+			turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2"}))
+			check(w.t, turn.FailWith(w.ctx, errors.New("no luck")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var c counter
+			s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+			must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run))
+			check(t, turn.FailWith(w.ctx, errors.New("no luck")))
+			w.append("s", events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"})
+			goOn(w, s)
+			seq := w.append("s", events.WriterLedger,
+				events.TurnRequested{Turn: "t3", Cause: events.CauseResume, OfTurn: "t2"})
+			natstest.Until(t, "the request to be read", func() bool { return s.State().Seq >= seq })
+			turn = must[*harness.Turn](t)(s.StartTurn(w.ctx,
+				harness.StartOptions{ID: "t3", Cause: events.CauseResume, OfTurn: "t2"}))
+			wantKept(t, w.ctx, turn, &c, "run 1")
+		})
+	}
+}
+
+// TestStepOfAnEndedTurn: a turn that has ended runs no step, whether another turn is open or none.
+func TestStepOfAnEndedTurn(t *testing.T) {
+	w := newWorld(t)
+	var c counter
+	turn := w.begins(w.connect())
+	check(t, turn.Complete(w.ctx, ""))
+	_, err := harness.Step(w.ctx, turn, "deploy", c.run)
+	wantErr(t, err, harness.ErrEnded)
+	next := must[*harness.Turn](t)(turn.Session().StartTurn(w.ctx, harness.StartOptions{}))
+	_, err = harness.Step(w.ctx, turn, "deploy", c.run)
+	wantErr(t, err, harness.ErrEnded)
+	c.wants(t, 0)
+	check(t, next.Complete(w.ctx, ""))
+}
+
+// TestStepInputs: an input that cannot be stored is refused before the function runs. A call without an input gets the
+// result of a call with one.
+func TestStepInputs(t *testing.T) {
+	w := newWorld(t)
+	var c counter
+	turn := w.begins(w.connect())
+	for name, input := range map[string]any{
+		"no JSON":   make(chan int),
+		"too large": strings.Repeat("x", 2*events.CommitBytesMax),
+	} {
+		if _, err := harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput(input)); err == nil {
+			t.Errorf("%s: the step ran", name)
+		}
+		c.wants(t, 0)
+	}
+	must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput("x")))
+	wantKept(t, w.ctx, turn, &c, "run 1")
+}
+
+// TestStepResultThatIsTooLarge: the object store refuses a result, and the next call says that the outcome is unknown.
+func TestStepResultThatIsTooLarge(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	large := strings.Repeat("x", events.ObjectBytesMax)
+	_, err := harness.Step(w.ctx, turn, "deploy", func(context.Context) (string, error) { return large, nil })
+	if refusal, ok := errors.AsType[*events.Refusal](err); !ok {
+		t.Fatalf("got %v, want the refusal of its result: %v", err, refusal)
+	}
+	if st := w.state("s"); len(st.Tools) > 0 {
+		t.Errorf("open: %v", st.Tools)
+	}
+	wantUnknown(t, w.ctx, turn, "result-not-kept")
+}
+
+// TestStepThatFailsAfterTheFence: the session is taken while a step runs, and its function fails. The caller gets both
+// errors: without the second one it would try again.
+func TestStepThatFailsAfterTheFence(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	noLuck := errors.New("no luck")
+	_, err := harness.Step(context.WithoutCancel(w.ctx), turn, "deploy", func(ctx context.Context) (int, error) {
+		w.after()
+		<-ctx.Done()
+		return 0, noLuck
+	})
+	wantErr(t, err, noLuck)
+	wantErr(t, err, harness.ErrFenced)
+	if errors.Is(err, harness.ErrEnded) {
+		t.Errorf("the turn goes on in the next process: %v", err)
+	}
+}
+
+// TestAskOnceNames: a question needs a name, and one that is asked at this moment is refused.
+func TestAskOnceNames(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	_, err := turn.AskOnce(w.ctx, "", colourful())
+	wantErr(t, err, events.ErrMalformed)
+	first := w.askOnce(turn, "colour", colourful())
+	id := harness.QuestionID("m1", "colour", 1)
+	w.awaiting("s", id)
+	_, err = turn.AskOnce(w.ctx, "colour", colourful())
+	wantErr(t, err, harness.ErrRunning)
+	w.mustAnswer("s", id, "red")
+	check(t, got(t, first).err)
+}
+
+// TestAskOnceEndsItsCall: the call of a question has the answers as its output, and fails with the decision if that is
+// no answer.
+func TestAskOnceEndsItsCall(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	s := turn.Session()
+	w.decides(turn, "colour", "red")
+	r := must[harness.Result](t)(s.Result(w.ctx, harness.QuestionID("m1", "colour", 1)))
+	if want := `[{"question":"q","selected":[],"text":"red"}]`; r.Outcome != session.OutcomeCompleted || string(r.Output) != want {
+		t.Errorf("answered: %s %s, want %s", r.Outcome, r.Output, want)
+	}
+	rejected := w.askOnce(turn, "floor", colourful())
+	id := harness.QuestionID("m1", "floor", 1)
+	w.awaiting("s", id)
+	w.append("s", events.WriterLedger, events.PromptRejected{Prompt: id, By: "ada", Text: "no floor"})
+	check(t, got(t, rejected).err)
+	r = must[harness.Result](t)(s.Result(w.ctx, id))
+	if r.Outcome != session.OutcomeFailed || r.Error.Kind != string(session.Rejected) || r.Error.Text != "no floor" {
+		t.Errorf("rejected: %+v, %+v", r, r.Error)
+	}
+}
+
+// TestAskOnceOfAnAdoptedPrompt: the next process adopts a question in the commit that claims the session, so that
+// commit has other facts before the question. It is the same question.
+func TestAskOnceOfAnAdoptedPrompt(t *testing.T) {
+	w := newWorld(t)
+	first := w.askOnce(w.begins(w.connect()), "colour", colourful())
+	id := harness.QuestionID("m1", "colour", 1)
+	w.awaiting("s", id)
+	s := must[*harness.Session](t)(w.connect().Claim(w.ctx, "s",
+		harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: id}}}))
+	second := w.askOnce(s.OpenTurn(), "colour", colourful())
+	w.mustAnswer("s", id, "red")
+	if a := got(t, second); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Errorf("got %+v", a)
+	}
+	wantErr(t, got(t, first).err, harness.ErrFenced)
+	w.wantAsked(1)
+}
+
+// TestOpenAdoptsALaterAttempt: the attempts of a message before the open turn are no adoptions of that turn.
+func TestOpenAdoptsALaterAttempt(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	for n := 2; n <= 6; n++ {
+		check(t, turn.FailWith(w.ctx, errors.New("no luck")))
+		turn = w.continues(turn.Session(), fmt.Sprint("t", n), turn.ID(), events.CauseRetry)
+	}
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	if turn := s.OpenTurn(); turn == nil || turn.ID() != "t6" {
+		t.Errorf("the open turn is %+v, want t6", turn)
+	}
+}
