@@ -143,3 +143,53 @@ func TestAnAdoptedCallKeepsItsTurn(t *testing.T) {
 		t.Errorf("the call: %+v", e)
 	}
 }
+
+// TestAskAdoptsNothing: a prompt outside of any turn and call is answered while no process runs. The next process has
+// nothing to adopt for it, and gets the answer.
+func TestAskAdoptsNothing(t *testing.T) {
+	w := newWorld(t)
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+	ask(w.ctx, s, p)
+	w.awaiting("s", "p1")
+	s = must[*harness.Session](t)(w.connect().Claim(w.ctx, "s"))
+	w.mustAnswer("s", "p1", "blue")
+	if a := got(t, ask(w.ctx, s, p)); a.err != nil || a.answer.Status != session.Answered {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestGivenUpOutsideOfACall: an Ask outside of any call gave up, and then the person answered. That holds back no fact:
+// only the end of a call would count as the delivery of the answer.
+func TestGivenUpOutsideOfACall(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	ctx, cancel := context.WithCancel(w.ctx)
+	out := ask(ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	cancel()
+	wantErr(t, got(t, out).err, context.Canceled)
+	w.mustAnswer("s", "p1", "blue")
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
+	check(t, call.Complete(w.ctx, "done"))
+}
+
+// TestCallWhoseAnswerTheNextTurnHas: the Ask of a call in the background gave up, and the person answered. The next
+// turn brings the answer to the agent, so that the call may end.
+func TestCallWhoseAnswerTheNextTurnHas(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	s := turn.Session()
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask", Background: true}))
+	ctx, cancel := context.WithCancel(w.ctx)
+	out := ask(ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("s", "p1")
+	cancel()
+	wantErr(t, got(t, out).err, context.Canceled)
+	w.mustAnswer("s", "p1", "blue")
+	wantErr(t, call.Complete(w.ctx, "blue"), harness.ErrUnread)
+	check(t, turn.Complete(w.ctx, ""))
+	wantErr(t, call.Complete(w.ctx, "blue"), harness.ErrUnread)
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Prompts: []string{"p1"}}))
+	check(t, call.Complete(w.ctx, "blue"))
+}

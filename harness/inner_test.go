@@ -281,8 +281,13 @@ func TestNoReadWithoutASession(t *testing.T) {
 	if x.h.notifyWork("s"); len(x.h.dirty) > 0 {
 		t.Error("sessions are collected that no Work looks at")
 	}
+	if err := x.h.Ready(x.ctx); err != nil {
+		t.Fatal(err)
+	}
 	x.h.working = true
-	if err := x.h.Work(x.ctx, Worker{}); err == nil {
+	ctx, cancel := brief(x.ctx)
+	defer cancel()
+	if err := x.h.Work(ctx, Worker{}); err == nil {
 		t.Error("Work runs twice")
 	}
 	x.h.working = false

@@ -62,7 +62,8 @@ func TestStepOfAMessageIDUsedAgain(t *testing.T) {
 func TestStepOfARequestedTurn(t *testing.T) {
 	for name, goOn := range map[string]func(w *world, s *harness.Session){
 		"stopped before it began": func(w *world, s *harness.Session) {
-			w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+			w.append("s", events.WriterLedger,
+				events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 		},
 		"begun by its id alone": func(w *world, s *harness.Session) {
 			natstest.Until(w.t, "the request to be read", func() bool { return s.State().Pending.Turn != nil })
@@ -124,6 +125,7 @@ func TestStepInputs(t *testing.T) {
 }
 
 // TestStepResultThatIsTooLarge: the object store refuses a result, and the next call says that the outcome is unknown.
+// The end of a call with such an output is refused: the call stays open, and does not end without its output.
 func TestStepResultThatIsTooLarge(t *testing.T) {
 	w := newWorld(t)
 	turn := w.begins(w.connect())
@@ -136,6 +138,15 @@ func TestStepResultThatIsTooLarge(t *testing.T) {
 		t.Errorf("open: %v", st.Tools)
 	}
 	wantUnknown(t, w.ctx, turn, "result-not-kept")
+
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
+	err = call.Complete(w.ctx, large)
+	if refusal, ok := errors.AsType[*events.Refusal](err); !ok {
+		t.Errorf("got %v, want the refusal of its output: %v", err, refusal)
+	}
+	if st := w.state("s"); st.Tools["c1"] == nil {
+		t.Error("the call has ended without its output")
+	}
 }
 
 // TestStepThatFailsAfterTheFence: the session is taken while a step runs, and its function fails. The caller gets both
@@ -152,7 +163,7 @@ func TestStepThatFailsAfterTheFence(t *testing.T) {
 	wantErr(t, err, noLuck)
 	wantErr(t, err, harness.ErrFenced)
 	if errors.Is(err, harness.ErrEnded) {
-		t.Errorf("the turn goes on in the next process: %v", err)
+		t.Errorf("the next process has the turn, which is open: %v", err)
 	}
 }
 
@@ -179,7 +190,8 @@ func TestAskOnceEndsItsCall(t *testing.T) {
 	s := turn.Session()
 	w.decides(turn, "colour", "red")
 	r := must[harness.Result](t)(s.Result(w.ctx, harness.QuestionID("m1", "colour", 1)))
-	if want := `[{"question":"q","selected":[],"text":"red"}]`; r.Outcome != session.OutcomeCompleted || string(r.Output) != want {
+	want := `[{"question":"q","selected":[],"text":"red"}]`
+	if r.Outcome != session.OutcomeCompleted || string(r.Output) != want {
 		t.Errorf("answered: %s %s, want %s", r.Outcome, r.Output, want)
 	}
 	rejected := w.askOnce(turn, "floor", colourful())

@@ -308,6 +308,46 @@ func TestStops(t *testing.T) {
 	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
 }
 
+// TestStopConfirmedDuringTheStart: a person stops a turn while the process is about to end it as stopped, and then to
+// start another one. The end is the receipt for the stop, so that the stop cannot move to the next turn: the start is
+// refused, once.
+func TestStopConfirmedDuringTheStart(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	s := turn.Session()
+	next := harness.StartOptions{ID: "t2", Synthetic: true}
+	write := harness.Mute(s)
+	stopped, started := make(chan error, 1), make(chan error, 1)
+	go func() { stopped <- turn.Stop(w.ctx, events.ActorPerson, "") }()
+	natstest.Until(t, "the end to wait", func() bool { return harness.Waiting(s) == 1 })
+	go func() {
+		_, err := s.StartTurn(w.ctx, next)
+		started <- err
+	}()
+	natstest.Until(t, "the start to wait", func() bool { return harness.Waiting(s) == 2 })
+	w.whisper("s", events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	write()
+	check(t, <-stopped)
+	wantErr(t, <-started, harness.ErrStopped)
+	if st := w.state("s"); st.Turn != nil {
+		t.Errorf("the turn %s has begun", st.Turn.ID)
+	}
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, next))
+}
+
+// TestStartAgainKeepsTheRequest: a turn that is open is started again, with other words. It has the request that it was
+// started with.
+func TestStartAgainKeepsTheRequest(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	again := must[*harness.Turn](t)(turn.Session().StartTurn(w.ctx, harness.StartOptions{ID: "t1", Message: "m2",
+		Content: "other", Prompts: []string{"p1"}, Attempt: 7}))
+	r := again.Request()
+	if again != turn || r.Message != "m1" || string(r.Content) != `"deploy"` || r.Attempt != 1 || len(r.Prompts) > 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // TestStopMovesToTheNextTurn: a person stops a turn, and the process starts its next turn before it has read the stop.
 // That turn is stopped, and the stop is confirmed for it. Of a turn that had completed, the process may have confirmed
 // the stop first.

@@ -1,0 +1,323 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// answeredInside has p1 asked in the turn t1, outside of any call, and answered; seq is the commit with the answer.
+func (x *inside) answeredInside() (turn *Turn, seq uint64) {
+	x.t.Helper()
+	turn = x.turn(StartOptions{ID: "t1"})
+	asked := prompted("t1", events.DeliverCallback)
+	asked.OnOwnerLoss = events.LossKeep
+	x.mustRelay(asked)
+	seq = x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada",
+		Answers: []events.Answer{{Question: "q", Text: "red"}}})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		x.t.Fatal(err)
+	}
+	return turn, seq
+}
+
+// waitsIn reports whether a goroutine waits in a function for a channel to be closed.
+func waitsIn(function string) bool {
+	all := make([]byte, 1<<20)
+	for _, stack := range bytes.Split(all[:runtime.Stack(all, true)], []byte("\n\n")) {
+		if bytes.Contains(stack, []byte("[chan receive")) && bytes.Contains(stack, []byte(function)) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAskWithAReceiptThatIsNotStored: an Ask that gives up waits for the claim that has its receipt. That claim is not
+// stored, so the log does not say that the agent has the answer, and the Ask gives up without it.
+func TestAskWithAReceiptThatIsNotStored(t *testing.T) {
+	x := newInside(t)
+	_, seq := x.answeredInside()
+	w := x.s.expect("p1")
+	if !x.s.receiptDue("p1", seq) {
+		t.Fatal("an Ask waits, and no receipt is due")
+	}
+	out := make(chan error, 1)
+	go func() {
+		_, err := x.s.unexpect("p1", w, Answer{}, errNothing)
+		out <- err
+	}()
+	natstest.Until(t, "the Ask to wait for the claim", func() bool { return waitsIn("unexpect") })
+	x.s.knowReceipts(false)
+	if err := <-out; !errors.Is(err, errNothing) {
+		t.Errorf("%v, want %v", err, errNothing)
+	}
+	if x.s.returned["p1"] != "" {
+		t.Error("the answer counts as returned")
+	}
+}
+
+// TestReceivedAfterItWasTakenBack: the claim with the receipt of an Ask is stored, and the person has taken the answer
+// back meanwhile. The Ask does not return it.
+func TestReceivedAfterItWasTakenBack(t *testing.T) {
+	x := newInside(t)
+	_, seq := x.answeredInside()
+	w := x.s.expect("p1")
+	w.seq = seq
+	delete(x.s.waiters, "p1")
+	w.settle(Answer{Status: session.Answered}, nil)
+	x.s.mu.Lock()
+	x.s.st.Prompts["p1"].Status, x.s.st.Prompts["p1"].ReopenedSeq = session.Awaiting, seq+1
+	x.s.mu.Unlock()
+	if a, err := x.s.received("p1", w); !errors.Is(err, errTakenBack) {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
+// TestAskOfAPromptThatCannotBeAdopted: an earlier process asked. The broker refuses what this process adopts, or the
+// question cannot be read: the Ask says so, and returns no answer.
+func TestAskOfAPromptThatCannotBeAdopted(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		x := newInside(t)
+		turn, _ := x.answeredInside()
+		x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask"})
+		x.s.writing <- struct{}{}
+		x.s.mu.Lock()
+		x.s.st.Epoch++ // as a later process sees it
+		x.s.epoch, x.s.st.Prompts["p1"].Call = x.s.st.Epoch, "c1"
+		x.s.mu.Unlock()
+		out := ask1(x.ctx, turn)
+		fail := func(o *write) {
+			x.s.mu.Lock()
+			defer x.s.mu.Unlock()
+			x.s.unacked = &unacked{writes: []*write{o}}
+			x.s.settleUnacked(ErrFull)
+		}
+		natstest.Until(t, "the Ask to look at the prompt", func() bool { return Waiting(x.s) == 1 })
+		x.s.mu.Lock()
+		look := x.s.queue[0]
+		x.s.queue = nil
+		_, err := look.check(x.s.st)
+		x.s.finish(look, err)
+		x.s.mu.Unlock()
+		natstest.Until(t, "the adoption to wait", func() bool { return Waiting(x.s) == 1 })
+		x.s.mu.Lock()
+		adoption := x.s.queue[0]
+		x.s.mu.Unlock()
+		fail(adoption)
+		<-x.s.writing
+		if err := <-out; !errors.Is(err, ErrFull) {
+			t.Errorf("%v, want %v", err, ErrFull)
+		}
+	})
+	t.Run("unreadable", func(t *testing.T) {
+		x := newInside(t)
+		turn := x.turn(StartOptions{ID: "t1"})
+		x.mustRelay(prompted("t1", events.DeliverCallback))
+		x.s.mu.Lock()
+		x.s.st.Epoch++
+		x.s.epoch, x.s.st.Prompts["p1"].Seq = x.s.st.Epoch, unstored
+		x.s.mu.Unlock()
+		ctx, cancel := brief(x.ctx)
+		defer cancel()
+		a, err := turn.Ask(ctx, Prompt{ID: "p1"})
+		if err == nil || errors.Is(err, events.ErrMalformed) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	})
+}
+
+// ask1 asks p1 by its id.
+func ask1(ctx context.Context, turn *Turn) chan error {
+	out := make(chan error, 1)
+	go func() {
+		_, err := turn.Ask(ctx, Prompt{ID: "p1", Call: "c1", Questions: prompted("", "").Questions})
+		out <- err
+	}()
+	return out
+}
+
+// TestPromptOverAnother: a prompt that is named by its id keeps what the asker does not replace, and a replacement that
+// is no JSON is refused.
+func TestPromptOverAnother(t *testing.T) {
+	was := prompted("t1", events.DeliverCallback)
+	was.Native = json.RawMessage(`"mine"`)
+	if f, err := (Prompt{ID: "p1"}).over(was); err != nil || string(f.Native) != `"mine"` {
+		t.Errorf("got %s, %v", f.Native, err)
+	}
+	if f, err := (Prompt{ID: "p1", Native: 1}).over(was); err != nil || string(f.Native) != `1` {
+		t.Errorf("replaced: got %s, %v", f.Native, err)
+	}
+	if f, err := (Prompt{ID: "p1", Native: func() {}}).over(was); err == nil {
+		t.Errorf("no JSON: got %s", f.Native)
+	}
+}
+
+// TestOutputThatIsAnObject: the output of a call is an object that is gone, or that cannot be read: neither is empty
+// output. Small output is no object.
+func TestOutputThatIsAnObject(t *testing.T) {
+	x := newInside(t)
+	ref, err := json.Marshal(outputRef{events.ObjectName(x.s.ref, []byte("gone"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := events.ToolCompleted{Call: "c1", Output: ref}
+	if out, err := x.s.output(x.ctx, "c1", f); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an object that is gone: %s, %v", out, err)
+	}
+	if out, err := x.s.outputOf(x.ctx, json.RawMessage(`"small"`)); err != nil || string(out) != `"small"` {
+		t.Errorf("output that a fact holds: %s, %v", out, err)
+	}
+	x.h.bus.Close()
+	ctx, cancel := brief(x.ctx)
+	defer cancel()
+	if out, err := x.s.output(ctx, "c1", f); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("an object that cannot be read: %s, %v", out, err)
+	}
+}
+
+// TestNumbersInTheLog: a number is logged as it is, also one that a float does not hold.
+func TestNumbersInTheLog(t *testing.T) {
+	for text, want := range map[string]slog.Value{
+		"18446744073709551615": slog.Uint64Value(math.MaxUint64),
+		"-9223372036854775808": slog.Int64Value(math.MinInt64),
+		"1.5":                  slog.Float64Value(1.5),
+	} {
+		if got := valueOf(json.RawMessage(text)); !got.Equal(want) {
+			t.Errorf("%s: got %v (%s), want %v", text, got, got.Kind(), want)
+		}
+	}
+}
+
+// TestWorkWithoutATurnHandler: a Work that runs no turns leaves an adopted turn to one that does, and a compaction
+// whose start is not known yet is left as it is.
+func TestWorkWithoutATurnHandler(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	x.s.forWork = "t1"
+	if more, err := x.workLoopOf(nil).serveOnce(x.ctx, "s"); more || err != nil || x.s.forWork != "t1" {
+		t.Errorf("more %v, %v; left to Work is %q", more, err, x.s.forWork)
+	}
+	j := &workItem{compaction: &session.WorkCompaction{Compaction: "k1"}}
+	if x.s.leaveTaken(j); !j.left || x.s.forWork != "t1" || x.s.took != nil {
+		t.Errorf("%+v; left to Work is %q", j, x.s.forWork)
+	}
+}
+
+// drawing is a context that is over until an incarnation is drawn.
+type drawing struct {
+	context.Context
+	h    *Harness
+	over chan struct{}
+}
+
+func (c *drawing) drawn() bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	return c.h.drawn == "0"
+}
+
+func (c *drawing) Done() <-chan struct{} {
+	if c.drawn() {
+		return c.Context.Done()
+	}
+	return c.over
+}
+
+func (c *drawing) Err() error {
+	if c.drawn() {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestNoIncarnationWithoutATicket: no ticket can be drawn, and the lease could be taken. A process without a number of
+// its own does not begin: every other one is newer.
+func TestNoIncarnationWithoutATicket(t *testing.T) {
+	x := newInside(t)
+	over := make(chan struct{})
+	close(over)
+	if l, err := x.h.begin(&drawing{Context: x.ctx, h: x.h, over: over}); err == nil {
+		t.Errorf("it is incarnation %q", l.incarnation)
+	}
+}
+
+// losing is the context of a lease that is lost as soon as a claim has receipts.
+type losing struct {
+	context.Context
+	s    *Session
+	lose context.CancelCauseFunc
+}
+
+func (c *losing) Done() <-chan struct{} {
+	c.s.mu.Lock()
+	due := c.s.receipts != nil
+	c.s.mu.Unlock()
+	if due {
+		c.lose(ErrLeaseLost)
+	}
+	return c.Context.Done()
+}
+
+// TestReceiptsOfAClaimThatIsNotMade: a process starts over, and its new lease is lost before the claim with a receipt
+// is sent. That receipt is not stored by any claim, and the Ask need not wait for one.
+func TestReceiptsOfAClaimThatIsNotMade(t *testing.T) {
+	x := newInside(t)
+	x.answeredInside()
+	asked := prompted("t1", events.DeliverCallback)
+	asked.Prompt = "p2"
+	x.mustRelay(asked) // its question has to be read for the claim
+	w := x.s.expect("p1")
+	l := x.h.term
+	x.s.suspend(l)
+	ctx, lose := context.WithCancelCause(x.ctx)
+	defer lose(nil)
+	next := &term{incarnation: l.incarnation + "0", lease: l.lease, cancel: lose,
+		ctx: &losing{Context: ctx, s: x.s, lose: lose}}
+	if err := x.s.reclaim(next); err == nil || ctx.Err() == nil || !Suspended(x.s) {
+		t.Fatalf("%v; lost: %v, suspended: %v", err, ctx.Err(), Suspended(x.s))
+	}
+	if w.claim != nil || x.s.receipts != nil {
+		t.Error("an Ask waits for a claim that was not sent")
+	}
+}
+
+// TestCommitOfASessionThatIsNotOwned: the follower of the log brings a commit of a session that is about to be read for
+// the first time, or that waits for a new lease. The commit changes nothing here: the session is read before it is
+// claimed.
+func TestCommitOfASessionThatIsNotOwned(t *testing.T) {
+	x := newInside(t)
+	fresh := newSession(x.h, x.s.ref)
+	before := x.s.State().Seq
+	x.s.suspend(x.h.term)
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	last := uint64(0)
+	err := x.peer.Log.Follow(ctx, "laptop", func(from uint64) {
+		if from != 0 { // it is followed, and this commit is brought
+			last = x.appendUnnudged(events.WriterLedger, events.SessionConfigured{By: "ada"})
+		}
+	}, func(m bus.Message) {
+		fresh.receive(m)
+		x.s.receive(m)
+		cancel()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if LogSeen(fresh) != last || LogSeen(x.s) != last {
+		t.Errorf("the log is known up to %d and %d, want %d", LogSeen(fresh), LogSeen(x.s), last)
+	}
+	if st := x.s.State(); st.Seq != before {
+		t.Errorf("a suspended session is at %d, want %d", st.Seq, before)
+	}
+}
