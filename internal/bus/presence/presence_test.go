@@ -100,7 +100,9 @@ func TestTheGlobalAccountIsNotAsked(t *testing.T) {
 	}
 	b := natstest.Bus(t, s)
 	natstest.Background(t, func(ctx context.Context) error {
-		return b.Presence.Ended(ctx, time.Millisecond, func(all []presence.Connection) { t.Errorf("%v has ended", all) })
+		return b.Presence.Ended(ctx, time.Millisecond, func(all []presence.Connection) {
+			t.Errorf("%v has ended", all)
+		})
 	})
 	if got := bustest.Receive(t, asked, "a question"); got != "$SYS.REQ.USER.INFO" {
 		t.Errorf("%s was asked", got)
