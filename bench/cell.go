@@ -32,13 +32,13 @@ type cell struct {
 }
 
 // startCell runs a program's `up` with its data in a directory, and waits until all services are ready.
-func startCell(ctx context.Context, program, dir, listen string, more ...string) (*cell, error) {
+func startCell(ctx context.Context, program, dir, listen string) (*cell, error) {
 	note := filepath.Join(dir, "ready.json")
 	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	args := append([]string{"up", "--data", filepath.Join(dir, "data"), "--listen", listen, "--http", "127.0.0.1:0",
-		"--ready-file", note, "--log-level", "error"}, more...)
+	args := []string{"up", "--data", filepath.Join(dir, "data"), "--listen", listen, "--http", "127.0.0.1:0",
+		"--ready-file", note, "--log-level", "error"}
 	c := &cell{cmd: exec.Command(program, args...), dir: dir, done: make(chan error, 1)}
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

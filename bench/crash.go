@@ -252,9 +252,9 @@ func crashed(ctx context.Context, r *report, size float64) error {
 	return nil
 }
 
-// begin starts the cell and the asking process, which has a minute to claim its sessions.
+// begin starts the cell, with the default adoption grace, and the asking process.
 func begin(ctx context.Context, program, dir, listen string, n int) (up *cell, asker *process, err error) {
-	if up, err = startCell(ctx, program, dir, listen, "--adoption-grace", "60s"); err != nil {
+	if up, err = startCell(ctx, program, dir, listen); err != nil {
 		return nil, nil, err
 	}
 	asker, err = spawn("asker", dir, up.url, n)
