@@ -24,7 +24,7 @@ var (
 
 const (
 	histories = 20_000
-	stepsMax  = 36
+	stepsMax  = 44
 	triesMax  = 3
 	restMax   = 400
 	restIdle  = 4
@@ -40,12 +40,17 @@ const (
 // until a person continues.
 func TestAnswersReachTheAgent(t *testing.T) {
 	var decided, resumed int
-	all, possible, played := seen{}, acts(), map[string]int{}
+	all, played := seen{}, map[string]int{}
+	quiet, possible := acts(), append(acts(), troubles()...)
 	for seed := *from; seed < *from+uint64(*chains); seed++ {
 		w := newWorld(seed)
 		w.played = played
+		may := quiet
+		if w.chance(2) {
+			may = possible
+		}
 		for range stepsMax {
-			w.step(possible)
+			w.step(may)
 			w.several += max(0, min(1, len(w.owed)-1))
 		}
 		decided += len(w.owed) + len(w.reached)

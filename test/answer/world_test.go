@@ -43,6 +43,7 @@ type world struct {
 	output    map[string]uint64 // its place: a service ended its call with it, and no completed turn has had it
 	ended     map[string]string // by turn: how it ended
 	judged    map[string]bool   // prompts that a person or a process decided
+	byHarness map[string]bool   // prompts that a process decided
 	stoppedAt uint64            // place of a person's last stop
 	quietAt   uint64            // the same; 0 once a turn that a person asked for has begun
 	givenUpAt uint64            // place where a retry was given up last
@@ -75,7 +76,7 @@ func newWorld(seed uint64) *world {
 		owed: map[string]uint64{}, reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{},
 		callOf: map[string]string{}, asMessage: map[string]string{},
 		output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{},
-		absent: map[string]bool{}, itsOwn: map[string]bool{}, named: map[string]bool{},
+		absent: map[string]bool{}, byHarness: map[string]bool{}, itsOwn: map[string]bool{}, named: map[string]bool{},
 		fromOld: map[string]bool{}, ofChild: map[string]bool{}}
 	w.deaf = w.chance(deafOneIn)
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
@@ -309,8 +310,10 @@ func (w *world) counted(f events.Fact, of about) {
 func (w *world) decided(prompt string, owed bool, of about) {
 	w.judged[prompt] = true
 	if of.by == events.WriterHarness {
+		w.byHarness[prompt] = true
 		return
 	}
+	delete(w.byHarness, prompt)
 	w.owed[prompt] = of.seq
 	if !owed {
 		w.oldAt = of.seq
