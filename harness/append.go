@@ -28,6 +28,7 @@ type write struct {
 	// forced takes room even from a full buffer, and is tried again after a failure: no caller learns of a refusal. (A
 	// report is held back again instead.)
 	forced bool
+	last   bool                  // it ends work: it stays in the queue when its caller no longer waits
 	report *events.UsageReported // the report that it is, nil for others: no caller waits for it, the newest stands
 	fresh  bool                  // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
@@ -135,6 +136,18 @@ func (s *Session) append(ctx context.Context, check func(*session.State) (bool, 
 	return s.do(ctx, o)
 }
 
+// appendLast is [Session.append] for a fact that says how a turn, a compaction, a step or a question ended. If ctx ends
+// first, the error is [ErrPending], and the fact stays in the queue. Otherwise that work would be open, in a process
+// that lives, and nothing would end it.
+func (s *Session) appendLast(ctx context.Context, check func(*session.State) (bool, error), f events.Fact) error {
+	o, err := s.newWrite([]events.Fact{f})
+	if err != nil {
+		return err
+	}
+	o.check, o.last = check, true
+	return s.do(ctx, o)
+}
+
 // do queues a write and waits until it is stored.
 func (s *Session) do(ctx context.Context, o *write) error {
 	for i := range o.facts {
@@ -155,6 +168,9 @@ func (s *Session) do(ctx context.Context, o *write) error {
 	case <-ctx.Done():
 	}
 	cause := context.Cause(ctx)
+	if o.last && s.leaveQueued(o) {
+		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
+	}
 	switch s.takeBack(o, cause) {
 	case handedOver:
 		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
@@ -170,6 +186,20 @@ const (
 	handedOver        // the broker has it, or may have it
 	takenBack         // it will not be sent
 )
+
+// leaveQueued leaves a write in the queue that no caller waits for any more, as long as this process has the session.
+// It returns false if the write has its outcome.
+func (s *Session) leaveQueued(o *write) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-o.done:
+		return false
+	default:
+	}
+	o.forced = true
+	return true
+}
 
 // takeBack takes a write out of the queue, unless it was handed to the broker.
 func (s *Session) takeBack(o *write, cause error) int {

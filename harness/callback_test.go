@@ -315,7 +315,8 @@ func everything(w *world, h *harness.Harness, s, other *harness.Session, turn *h
 }
 
 // TestWorkReturns checks that Work returns soon after its context has ended, when a handler returned while the broker
-// was away and what it says last cannot be stored: before the context ended, and after.
+// was away and what it says last cannot be stored: before the context ended, and after. It is stored when the broker is
+// back.
 func TestWorkReturns(t *testing.T) {
 	for name, before := range map[string]bool{"returned before": true, "returned after": false} {
 		for kind, ask := range map[string]func(*world){
@@ -370,6 +371,12 @@ func TestWorkReturns(t *testing.T) {
 				case <-time.After(2 * harness.LastWordMax):
 					t.Fatal("Work does not return")
 				}
+				w.back()
+				w.until("s", "the end to be stored", func(st *session.State) bool {
+					turn, compacted := st.LastTurn, st.LastCompaction
+					return turn != nil && turn.Outcome == session.OutcomeCompleted ||
+						compacted != nil && compacted.Outcome == session.OutcomeCompleted
+				})
 			})
 		}
 	}

@@ -34,7 +34,8 @@
 //  3. If another writer was first, its commits are read and folded, and the fact is stored if it is still lawful. If
 //     not, the error has the present state ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
 //  4. A context that ends before a fact was sent to the broker takes it back. Afterwards the call returns
-//     [ErrPending]: the fact will be stored unless it turns out to be unlawful.
+//     [ErrPending]: the fact will be stored unless it turns out to be unlawful. [Harness.Work], [Step] and
+//     [Turn.AskOnce] do not take back how a turn, a compaction, a step or a question ended.
 //  5. While the broker is away calls wait, as many as [Config] allows; further ones fail with [ErrBufferFull] at
 //     once.
 //
@@ -107,6 +108,10 @@
 //	beginning was known to be stored                                process dies, or loses the session, before that is
 //	                                                                stored, too: ErrOutcomeUnknown
 //	    TestStepBegunInDoubt
+//	Step: its context ended before its        ErrPending            the result is stored as soon as the broker is
+//	result was stored                                               there, and the next Step returns it. If the
+//	                                                                process ends before: ErrOutcomeUnknown
+//	    TestStepEndsInAnOutage
 //	Open, Claim: the context ended            the context's error   the client appends the same again until it knows.
 //	                                                                Then the next call gets the session; without one
 //	                                                                it is released (reason claim-not-awaited)
@@ -117,8 +122,11 @@
 //	                                                                session of this process the next Work runs it,
 //	                                                                or OpenTurn has it
 //	    TestClaimInDoubt, TestWorkFindsWhatItTook, TestWorkEndsWhileItTakes
-//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery ends
-//	of a turn was stored                                            the turn
+//	Work: its context ended while it took a   nil                   the compaction fails as one that is cut off, and
+//	compaction                                                      is requested again
+//	    TestWorkEndsWhileItTakesACompaction
+//	Work: its context ended before the end    nil                   the end is stored as soon as the broker is there;
+//	of a turn or compaction was stored                              if the process ends before, recovery ends the turn
 //	    TestWorkReturns
 //	starting over: the new lease was lost     nothing, it waits     the next incarnation finds the claim in the log
 //	before a claim was known

@@ -969,6 +969,83 @@ func TestWorkEndsWhileItTakes(t *testing.T) {
 	}
 }
 
+// TestWorkEndsWhileItTakesACompaction: the context of Work ends while the start of a compaction is under way. No
+// handler makes it. If its start is stored, it fails at once, and does not wait until it is taken for stalled. Else it
+// stays requested.
+func TestWorkEndsWhileItTakesACompaction(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		t.Run(fmt.Sprintf("stored %t", stored), func(t *testing.T) {
+			x := newInside(t)
+			x.appendUnnudged(events.WriterCompaction,
+				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+			if err := errors.Join(x.s.catchUp(x.ctx), x.h.Ready(x.ctx)); err != nil {
+				t.Fatal(err)
+			}
+			x.s.writing <- struct{}{}
+			ctx, cancel := context.WithCancel(x.ctx)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- x.h.Work(ctx, Worker{Compact: func(context.Context, *Session,
+					session.WorkCompaction) (int64, error) {
+					t.Error("the compaction is made")
+					return 0, nil
+				}})
+			}()
+			natstest.Until(t, "the start to wait", func() bool { return Waiting(x.s) == 1 })
+			x.s.mu.Lock()
+			x.s.unacked = &unacked{writes: x.s.queue}
+			x.s.mu.Unlock()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if stored {
+				x.s.unsend() // it lost a race, and is sent again
+			} else {
+				x.s.mu.Lock()
+				x.s.settleUnacked(ErrFull)
+				x.s.mu.Unlock()
+			}
+			<-x.s.writing
+			natstest.Until(t, "nothing to wait", func() bool { return Waiting(x.s) == 0 })
+			st := x.s.State()
+			if l := st.LastCompaction; stored && (l == nil || l.ErrorKind() != failure.Interrupted) {
+				t.Errorf("got the last compaction %+v, and the open one %+v", l, st.Compaction)
+			}
+			if c := st.Compaction; !stored && (c == nil || c.State != session.CompactionRequested) {
+				t.Errorf("got the compaction %+v", c)
+			}
+		})
+	}
+}
+
+// TestLastWordIsSentAgain: the end of a turn waits when its caller gives up. It stays in the queue, and is sent again
+// after the broker has refused it.
+func TestLastWordIsSentAgain(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	x.s.writing <- struct{}{}
+	ctx, cancel := context.WithCancel(x.ctx)
+	said := make(chan error, 1)
+	go func() { said <- x.s.appendLast(ctx, nil, events.TurnCompleted{Turn: "t1"}) }()
+	natstest.Until(t, "the end to wait", func() bool { return Waiting(x.s) == 1 })
+	cancel()
+	if err := <-said; !errors.Is(err, ErrPending) {
+		t.Fatalf("got %v", err)
+	}
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.settleUnacked(ErrFull)
+	x.s.mu.Unlock()
+	<-x.s.writing
+	natstest.Until(t, "the end to be stored", func() bool { return x.s.State().Turn == nil })
+	x.s.leaveTurn("t1")
+	if x.s.forWork != "" {
+		t.Errorf("the turn %s has ended, and is left to the next Work", x.s.forWork)
+	}
+}
+
 // TestTakenTurnHasItsRequest: the start of a turn is stored, and its handle is made, before the Work that took the turn
 // has left it. The handle gets the request.
 func TestTakenTurnHasItsRequest(t *testing.T) {

@@ -178,7 +178,7 @@ func (t *Turn) endCall(ctx context.Context, call string, a Answer) error {
 	}
 	late, done := t.s.h.lastWord(ctx)
 	defer done()
-	err := t.s.append(late, func(st *session.State) (bool, error) { return st.Tools[call] == nil, nil }, end)
+	err := t.s.appendLast(late, func(st *session.State) (bool, error) { return st.Tools[call] == nil, nil }, end)
 	if errors.Is(err, ErrEnded) {
 		return nil
 	}

@@ -90,9 +90,12 @@ func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrOutcom
 // The context of fn ends with ctx and with the turn. If ctx ends before the beginning of the step is known to be
 // stored, the error is [ErrPending]: fn did not run, and the next call runs it. If the broker refuses to store that fn
 // did not run, because the log is full for instance, it is sent again, and the next call in this process runs fn all
-// the same. In another process the step is [ErrOutcomeUnknown] until that is stored. Errors besides those of fn:
-// [ErrOutcomeUnknown], [ErrNameTaken], [ErrRunning], and those of [Turn.Tool]. If the result could not be stored, the
-// error says so, and the outcome is unknown from then on.
+// the same. In another process the step is [ErrOutcomeUnknown] until that is stored. If fn ran, ctx has ended, and the
+// broker does not store the result within 10 s, the error is [ErrPending], too: the next call in this process returns
+// the result. If the process dies before the result is stored, the outcome is unknown.
+//
+// Errors besides those of fn: [ErrOutcomeUnknown], [ErrNameTaken], [ErrRunning], and those of [Turn.Tool]. If the
+// broker refuses the result, the error says so, and the outcome is unknown from then on.
 func Step[T any](ctx context.Context, t *Turn, name string, fn func(ctx context.Context) (T, error),
 	options ...StepOption) (T, error) {
 	var result, none T
@@ -429,7 +432,7 @@ func (t *Turn) keep(ctx context.Context, name, call string, result json.RawMessa
 	defer done()
 	output, err := t.s.outputOf(late, result)
 	if err == nil {
-		err = t.s.Append(late, events.ToolCompleted{Call: call, Output: output})
+		err = t.s.appendLast(late, nil, events.ToolCompleted{Call: call, Output: output})
 	} else if _, refused := errors.AsType[*events.Refusal](err); refused {
 		err = errors.Join(err, t.stepEnds(ctx, unknownEnd(call, reasonNoResult)))
 	}
@@ -443,7 +446,7 @@ func (t *Turn) keep(ctx context.Context, name, call string, result json.RawMessa
 func (t *Turn) stepEnds(ctx context.Context, end events.Fact) error {
 	late, done := t.s.h.lastWord(ctx)
 	defer done()
-	return t.s.Append(late, end)
+	return t.s.appendLast(late, nil, end)
 }
 
 // lastWord returns a context for what is said at the end: it lives while ctx does, and for a while after that.

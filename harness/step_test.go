@@ -525,6 +525,32 @@ func (w *world) begunInDoubt(turn *harness.Turn, c *counter) {
 	c.wants(w.t.(*testing.T), 0)
 }
 
+// TestStepEndsInAnOutage: the context of a step ends while its function runs and the broker is away. The error says
+// that the outcome is not stored yet. It is stored when the broker is back, and the next call returns the result.
+func TestStepEndsInAnOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	ran := 0
+	pay := func(context.Context) (string, error) { ran++; return "paid", nil }
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	_, err := harness.Step(ctx, turn, "pay", func(ctx context.Context) (string, error) {
+		w.server.Shutdown()
+		cancel()
+		return pay(ctx)
+	})
+	wantErr(t, err, harness.ErrPending)
+	w.back()
+	got, err := harness.Step(w.ctx, turn, "pay", pay)
+	if err != nil || got != "paid" || ran != 1 {
+		t.Errorf("got %q, %v, ran %d times", got, err, ran)
+	}
+	check(t, turn.Complete(w.ctx, "stop"))
+}
+
 // TestStepBegunInDoubt: the context of a step ends while its beginning is in doubt. The function did not run, and the
 // client knows that, so the next call runs it: in this turn, in the next one, and in the next process. If the process
 // is gone before it has said so, the outcome is unknown.

@@ -103,7 +103,12 @@ func (h *Harness) notifyWork(id string) {
 // returns nil. Taking is a compare-and-set: of several processes one wins. Answers reach their [Turn.Ask], and stops
 // their [Turn.Context], also without Work.
 //
-// In a pool a session that Work took is released when its turn has ended, for the next free member.
+// A turn whose handler returned an error because ctx ended stays open. The next Work of this process runs it again,
+// [Session.OpenTurn] has its handle, and without both it is recovered when this process has left. A last fact that
+// could not be stored in time is stored later if this process lives.
+//
+// In a pool a session that Work took is released when its turn has ended, for the next free member, and when ctx has
+// ended.
 //
 // Call [Harness.Ready] first, after the sessions that this process continues are open; else Work returns [ErrNotReady].
 func (h *Harness) Work(ctx context.Context, w Worker) error {
@@ -320,16 +325,27 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		return true, nil // check it as any session of this process
 	}
 	err = k.do(ctx, s, item)
-	if k.h.cfg.Pool && s.openTurn() == nil {
-		late, cancel := k.h.lastWord(ctx)
-		defer cancel()
-		if err := s.Release(late, "worked"); err != nil && !s.isApart() {
-			return false, err
-		}
-		return false, nil
+	late, cancel := k.h.lastWord(ctx)
+	defer cancel()
+	var left error
+	switch {
+	case !k.h.cfg.Pool:
+		return err == nil, err
+	case ctx.Err() != nil: // also with a turn that was cut off: another member continues it
+		left = s.appendLast(late, nil, events.SessionReleased{Reason: reasonWorked})
+	case s.openTurn() == nil:
+		left = s.Release(late, reasonWorked)
+	default:
+		return err == nil, err
 	}
-	return err == nil, err
+	if left != nil && !s.isApart() {
+		return false, left
+	}
+	return false, nil
 }
+
+// reasonWorked is why a member of a pool releases a session that its Work took.
+const reasonWorked = "worked"
 
 // errNothing says there was nothing to take: another was first, or it was withdrawn.
 var errNothing = errors.New("harness: no work")
@@ -455,20 +471,48 @@ func (s *Session) wanted(j *workItem, st *session.State) (done bool) {
 }
 
 // leaveTaken leaves a turn to the next Work, or to the program: the start of the turn was handed to the broker, and the
-// Work that takes it has ended.
+// Work that takes it has ended. A compaction is given back: it has failed as one that is cut off.
 func (s *Session) leaveTaken(j *workItem) {
+	if j.compaction != nil {
+		s.giveBackCompaction(j.compaction.Compaction)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.left = true
-	if j.turn == nil {
-		return
-	}
 	s.forWork = j.turn.Turn
 	if t := s.turn; t != nil && t.id == s.forWork { // its start was stored meanwhile
 		t.request = *j.turn
 		return
 	}
 	s.took = j.turn
+}
+
+// giveBackCompaction fails a compaction that this process may have taken, and that no handler makes. The fact waits
+// behind the start of the compaction, and is stored if the start is.
+func (s *Session) giveBackCompaction(id string) {
+	s.appendLater(events.CompactionFailed{Compaction: id, Error: events.Failure{Kind: failure.Interrupted,
+		Text: "the process ended its work before the compaction began"}}, func(st *session.State) bool {
+		c := st.Compaction
+		return c != nil && c.ID == id && c.State == session.CompactionRunning && st.Owns(c.Epoch)
+	})
+}
+
+// leaveTurn leaves an open turn to the next Work, or to the program: its handler was cut off, because its Work has
+// ended. Asks return to the next handler what they have returned to this one.
+func (s *Session) leaveTurn(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if turnID(s.st) != id {
+		return
+	}
+	s.forWork = id
+	for prompt, turn := range s.returned {
+		if turn == id {
+			delete(s.returned, prompt)
+			s.gaveUp[prompt] = true // its call does not end before an Ask has returned the decision again
+		}
+	}
 }
 
 // wanted says whether it is still to be taken, for [write].check: done when it is not.

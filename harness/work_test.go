@@ -253,6 +253,116 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestWorkBeginsAgain: the context of Work ends while a handler asks, and once more after it has the answer. The next
+// Work of the process runs the turn again, and the question returns the same answer. So does OpenTurn.
+func TestWorkBeginsAgain(t *testing.T) {
+	for _, kind := range []string{"callback", "call"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			check(t, h.Ready(w.ctx))
+			prompt := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+			answered := make(chan string, 3)
+			run := func(ctx context.Context, turn *harness.Turn) error {
+				if kind == "call" {
+					c, err := turn.Tool(ctx, harness.ToolOptions{ID: "c1"})
+					if err != nil {
+						return err
+					}
+					prompt.Call = c.ID()
+				}
+				if len(answered) > 0 && prompt.Call != "" {
+					if err := s.Call(prompt.Call).Complete(ctx, "x"); !errors.Is(err, harness.ErrUnread) {
+						t.Errorf("the call ends without its answer: %v", err)
+					}
+				}
+				a, err := turn.Ask(ctx, prompt)
+				if err == nil {
+					answered <- a.Choice()
+				}
+				return err
+			}
+			work := func(cutOff bool, ends func()) {
+				ctx, cancel := context.WithCancel(w.ctx)
+				defer cancel()
+				done := make(chan error, 1)
+				go func() {
+					done <- h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+						err := run(ctx, turn)
+						if cutOff {
+							<-ctx.Done()
+							return context.Cause(ctx)
+						}
+						return err
+					}})
+				}()
+				ends()
+				cancel()
+				check(t, <-done)
+			}
+			w.request("s", "t1", "x")
+			work(true, func() { w.awaiting("s", "p1") })
+			w.mustAnswer("s", "p1", "blue")
+			work(true, func() { natstest.Until(t, "the answer", func() bool { return len(answered) == 1 }) })
+			work(false, func() {
+				w.until("s", "the end of the turn", func(st *session.State) bool { return st.Turn == nil })
+			})
+			if l := w.state("s").LastTurn; l.ID != "t1" || l.Outcome != session.OutcomeCompleted {
+				t.Errorf("got the last turn %+v", l)
+			}
+			if first, again := <-answered, <-answered; first != "blue" || again != "blue" {
+				t.Errorf("answered %s, then %s", first, again)
+			}
+			w.request("s", "t2", "y")
+			prompt.ID, prompt.Call = "p2", ""
+			kind = "callback"
+			work(true, func() { w.awaiting("s", "p2") })
+			if turn := s.OpenTurn(); turn == nil || turn.ID() != "t2" || string(turn.Request().Content) != `"y"` {
+				t.Errorf("got the open turn %+v", turn)
+			}
+		})
+	}
+}
+
+// TestPoolMemberEndsItsWork: the context of Work ends while a member of a pool runs a turn of a session that its Work
+// took. The session is released, also if the broker is away then, and another member can continue the turn.
+func TestPoolMemberEndsItsWork(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		t.Run(fmt.Sprintf("broker away %t", away), func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect(pool, func(c *harness.Config) { c.TTL = time.Minute })
+			w.released(h, "s")
+			check(t, h.Ready(w.ctx))
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			running, done := make(chan struct{}), make(chan error, 1)
+			go func() {
+				done <- h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, _ *harness.Turn) error {
+					close(running)
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}})
+			}()
+			w.request("s", "t1", "x")
+			<-running
+			if away {
+				w.server.Shutdown()
+			}
+			cancel()
+			check(t, <-done)
+			if away {
+				w.back()
+			}
+			st := w.until("s", "the release", func(st *session.State) bool { return !st.Owned })
+			if st.Turn == nil || st.Turn.ID != "t1" || st.Left != session.LeftReleased {
+				t.Errorf("turn %+v, left %q", st.Turn, st.Left)
+			}
+		})
+	}
+}
+
 // A member of a pool leaves the sessions of the others alone.
 func TestPoolMembersKeepApart(t *testing.T) {
 	w := newWorld(t)

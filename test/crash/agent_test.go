@@ -66,6 +66,9 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 		}
 	}
 	a.pause(ctx)
+	if ctx.Err() != nil && t.Context().Err() == nil && a.chance(50) {
+		return context.Cause(ctx) // Work has ended: the next one runs the turn
+	}
 	a.end(ctx, t)
 	return nil
 }

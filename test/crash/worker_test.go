@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,9 @@ const (
 	turnMax     = 20 * time.Second // for one turn; a broker may be away for a part of it
 	deadlineMax = 1_500            // ms until the deadline of a question
 	depthMax    = 2                // of sub-agents
+	workMax     = 6 * time.Second  // for one Work, after which the next one begins
+	callbackMax = time.Second      // for what a callback asks the client
+	workSeed    = 1 << 32          // of the agent that runs Work
 	stepsMax    = 5                // of a turn
 	// of the earlier process's sessions that are continued; the others are left to recovery
 	claimPercent = 60
@@ -73,11 +77,7 @@ func playHarness(ctx context.Context, s settings, log *slog.Logger, rest <-chan 
 		return err
 	}
 	var all sync.WaitGroup
-	all.Go(func() {
-		if err := h.Work(ctx, harness.Worker{Turn: w.asked, Compact: w.compact}); err != nil {
-			w.unexpected("work", err)
-		}
-	})
+	all.Go(func() { w.agent(workSeed).works(ctx) })
 	var drivers sync.WaitGroup
 	for i := range s.Sessions {
 		a := w.agent(uint64(i) + 1)
@@ -94,6 +94,36 @@ func playHarness(ctx context.Context, s settings, log *slog.Logger, rest <-chan 
 	first.endTurns(ctx)
 	all.Wait()
 	return nil
+}
+
+// works runs Work until ctx ends. While the world does not rest, each Work ends after a while, and the next one begins.
+func (a *agent) works(ctx context.Context) {
+	for ctx.Err() == nil {
+		short, cancel := context.WithCancel(ctx)
+		again := time.AfterFunc(time.Duration(a.rnd.Int64N(int64(workMax))), func() {
+			if !a.resting() {
+				cancel()
+			}
+		})
+		err := a.h.Work(short, harness.Worker{Turn: a.asked, Compact: a.compact, Options: a.options})
+		again.Stop()
+		cancel()
+		if err != nil {
+			a.unexpected("work", err)
+			return
+		}
+	}
+}
+
+// options calls the client from a callback.
+func (w *worker) options(s *harness.Session, t session.WorkTurn) any {
+	ctx, cancel := context.WithTimeout(s.Context(), callbackMax)
+	defer cancel()
+	s.Progress()
+	if _, err := s.Answer(ctx, "none"); err == nil {
+		w.unexpected("options", errors.New("a question that was never asked has an answer"))
+	}
+	return map[string]string{"message": t.Message, "epoch": strconv.FormatUint(s.State().Epoch, 10)}
 }
 
 // endTurns ends the open turns of this process's sessions, until ctx ends.
