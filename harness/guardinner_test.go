@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -185,12 +186,13 @@ func TestOutputThatIsAnObject(t *testing.T) {
 	}
 }
 
-// TestNumbersInTheLog: a number is logged as it is, also one that a float does not hold.
-func TestNumbersInTheLog(t *testing.T) {
+// TestValuesInTheLog: a number is logged as it is, also one that a float does not hold, and so is a bool.
+func TestValuesInTheLog(t *testing.T) {
 	for text, want := range map[string]slog.Value{
 		"18446744073709551615": slog.Uint64Value(math.MaxUint64),
 		"-9223372036854775808": slog.Int64Value(math.MinInt64),
 		"1.5":                  slog.Float64Value(1.5),
+		"true":                 slog.BoolValue(true),
 	} {
 		if got := valueOf(json.RawMessage(text)); !got.Equal(want) {
 			t.Errorf("%s: got %v (%s), want %v", text, got, got.Kind(), want)
@@ -319,5 +321,27 @@ func TestCommitOfASessionThatIsNotOwned(t *testing.T) {
 	}
 	if st := x.s.State(); st.Seq != before {
 		t.Errorf("a suspended session is at %d, want %d", st.Seq, before)
+	}
+}
+
+// TestKindOfAHandlersError: an error of a handler that says what it is keeps its kind, which decides how often the turn
+// is tried again. Any other is a mistake in the agent, or an unknown outcome.
+func TestKindOfAHandlersError(t *testing.T) {
+	odd := failure.Raw{Text: "something odd"}
+	unknown := &UnknownOutcomeError{Step: "deploy"}
+	for want, errs := range map[string][]error{
+		failure.Unknown: {
+			&ProviderError{Raw: odd},
+			&FailureError{Failure: events.Failure{Kind: failure.Unknown}},
+			errors.Join(unknown, &ProviderError{Raw: odd}),
+		},
+		failure.OutcomeUnknown: {unknown, errors.Join(errNothing, unknown)},
+		failure.HandlerError:   {errors.New(odd.Text)},
+	} {
+		for _, err := range errs {
+			if f, _ := failureOfHandler(err); f.Kind != want {
+				t.Errorf("%v: %s, want %s", err, f.Kind, want)
+			}
+		}
 	}
 }
