@@ -19,7 +19,7 @@ import (
 // Limits of the search for leases whose connection has ended.
 const (
 	disconnectEvery = 300 * time.Millisecond // interval of the questions to the brokers
-	endedFor        = time.Minute            // how long an ended connection is kept: then its lease has ended anyway
+	endedFor        = time.Minute            // how long one is kept that no living lease and no broker names any more
 	endedMax        = 100_000                // ended connections that are kept
 	endAtOnceMax    = 16                     // leases that are ended at the same time
 	forbiddenFor    = time.Minute            // then it asks again: permissions can be changed while it runs
@@ -78,6 +78,8 @@ func (r *Reconciler) endLeases(ctx context.Context, all []overdueLease) {
 			level, text := zerolog.InfoLevel, "its connection ended and was not restored: lease ended"
 			if err != nil {
 				level, text = zerolog.DebugLevel, "its connection ended, and its lease is not ended now"
+			} else {
+				r.leases.count.ended.Add(1)
 			}
 			r.log.WithLevel(level).AnErr("err", err).Str("id", x.harness).Str("entity", "lease").
 				Str("reason", x.incarnation).Msg(text)
@@ -87,27 +89,41 @@ func (r *Reconciler) endLeases(ctx context.Context, all []overdueLease) {
 	_ = deletions.Wait() // no deletion returns an error
 }
 
+// ending is a connection that has ended.
+type ending struct {
+	began time.Time // when this process learned of it
+	named time.Time // when a broker named it for the last time
+}
+
 // disconnected records connections that have ended.
 func (k *leaseBook) disconnected(all []presence.Connection, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.ended, func(_ presence.Connection, at time.Time) bool { return now.Sub(at) > endedFor })
 	for _, c := range all {
-		if _, known := k.ended[c]; !known && len(k.ended) < endedMax {
-			k.ended[c] = now
+		e, known := k.ended[c]
+		switch {
+		case known:
+		case len(k.ended) >= endedMax:
+			continue
+		default:
+			e.began = now
 		}
+		e.named = now
+		k.ended[c] = e
 	}
 }
 
 // gone returns the living leases whose connection ended at least grace ago and that were not renewed for this long,
-// while this process could renew its own lease. A lease with a long TTL has more time: a tenth of it.
+// while this process could renew its own lease. A lease with a long TTL has more time: a tenth of it. A lease that
+// would be returned without the gaps of the own lease is counted, once.
 func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	v := &k.view
-	if len(k.ended) == 0 || !k.isReady || now.Sub(v.Renewed) >= gapMin {
+	if len(k.ended) == 0 || !k.isReady {
 		return nil
 	}
+	held := now.Sub(v.Renewed) < gapMin
 	var back time.Time // when others could renew again
 	if n := len(v.Gaps); n > 0 {
 		back = v.Gaps[n-1].End
@@ -115,12 +131,23 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 	var all []overdueLease
 	for harness, leases := range v.Leases {
 		for incarnation, l := range leases {
-			ended, known := k.ended[l.Connected]
-			silent := now.Sub(later(later(ended, l.Received), back))
-			if known && l.Ended.IsZero() && silent >= max(grace, l.TTL/gracePart) {
+			e, known := k.ended[l.Connected]
+			if !known || !l.Ended.IsZero() {
+				continue
+			}
+			e.named = now // its lease lives: it is kept
+			k.ended[l.Connected] = e
+			since, need := later(e.began, l.Received), max(grace, l.TTL/gracePart)
+			switch {
+			case now.Sub(since) < need:
+			case held && now.Sub(later(since, back)) >= need:
 				all = append(all, overdueLease{harness, incarnation, l.Rev})
+			case !l.PutOff:
+				l.PutOff = true
+				k.count.putOff.Add(1)
 			}
 		}
 	}
+	maps.DeleteFunc(k.ended, func(_ presence.Connection, e ending) bool { return now.Sub(e.named) > endedFor })
 	return all
 }

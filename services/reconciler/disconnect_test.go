@@ -23,18 +23,22 @@ func TestGoneLeases(t *testing.T) {
 		gap     int    // when a gap of the own lease ended; 0: it had none
 		now     int    // in ms from the end of the connection
 		want    uint64 // the revision of the lease to end, 0 for none
+		putOff  bool   // counted as put off
 	}{
 		"its connection ended":          {ended: broke, renewed: 1400, now: 1500, want: 7},
 		"a moment ago":                  {ended: broke, renewed: 1400, now: 1499},
 		"another connection ended":      {ended: []presence.Connection{other}, renewed: 1400, now: 1500},
 		"it was renewed since":          {ended: broke, lease: Seen{Received: at(1)}, renewed: 1400, now: 1500},
 		"the lease has ended":           {ended: broke, lease: Seen{Ended: at(1)}, renewed: 1400, now: 1500},
-		"the own lease is not renewed":  {ended: broke, renewed: 1000, now: 1500},
-		"the own lease was not renewed": {ended: broke, renewed: 2400, gap: 1000, now: 2499},
-		"long enough after that":        {ended: broke, renewed: 2400, gap: 1000, now: 2500, want: 7},
-		"a longer lease":                {ended: broke, lease: long, renewed: 1900, now: 1999},
-		"after a part of its TTL":       {ended: broke, lease: long, renewed: 1900, now: 2000, want: 7},
-		"nothing ended":                 {renewed: 1400, now: 1500},
+		"the own lease is not renewed":  {ended: broke, renewed: 1000, now: 1500, putOff: true},
+		"it is not renewed for long":    {ended: broke, renewed: 900, now: 1499},
+		"the own lease was not renewed": {ended: broke, renewed: 2400, gap: 1000, now: 2499, putOff: true},
+		"renewed since, then a gap": {ended: broke, lease: Seen{Received: at(1100)}, renewed: 2400, gap: 1000,
+			now: 2499},
+		"long enough after that":  {ended: broke, renewed: 2400, gap: 1000, now: 2500, want: 7},
+		"a longer lease":          {ended: broke, lease: long, renewed: 1900, now: 1999},
+		"after a part of its TTL": {ended: broke, lease: long, renewed: 1900, now: 2000, want: 7},
+		"nothing ended":           {renewed: 1400, now: 1500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newLeaseBook(Margins{})
@@ -49,6 +53,10 @@ func TestGoneLeases(t *testing.T) {
 				k.view.Gaps = []Gap{{End: at(x.gap)}}
 			}
 			all := k.gone(at(x.now), grace)
+			k.gone(at(x.now), grace)
+			if n := k.count.putOff.Load(); n > 1 || (n == 1) != x.putOff {
+				t.Errorf("%d counted as put off, want %t", n, x.putOff)
+			}
 			switch {
 			case x.want == 0 && len(all) == 0:
 			case x.want != 0 && len(all) == 1 && all[0] == (overdueLease{"h", "1", x.want}):
@@ -59,43 +67,89 @@ func TestGoneLeases(t *testing.T) {
 	}
 }
 
-// TestEndedConnectionsAreForgotten: the list of ended connections has a limit and forgets old ones.
+// TestEndedConnectionsAreForgotten: the list of ended connections has a limit and forgets those that no broker names
+// any more, but not the one that a living lease names.
 func TestEndedConnectionsAreForgotten(t *testing.T) {
-	k, now := newLeaseBook(Margins{}), time.Now()
+	const ttl, grace = 20 * endedFor, time.Second
+	k, begin := newLeaseBook(Margins{}), time.Now()
 	all := make([]presence.Connection, endedMax+1)
 	for i := range all {
 		all[i] = presence.Connection{Server: "a", Client: uint64(i)}
 	}
-	k.disconnected(all, now)
+	k.start(begin)
+	k.view.put("h", "1", &Seen{TTL: ttl, Connected: all[2], Rev: 7})
+	k.disconnected(all, begin)
 	if len(k.ended) != endedMax {
 		t.Errorf("%d are kept, want %d", len(k.ended), endedMax)
 	}
-	k.disconnected(all[:1], now.Add(endedFor+1))
-	if len(k.ended) != 1 {
-		t.Errorf("%d are kept after their time, want 1", len(k.ended))
+	for now := begin; now.Before(begin.Add(ttl / gracePart)); now = now.Add(endedFor / 2) {
+		k.disconnected(all[:1], now) // named again and again
+		k.view.Renewed = now
+		if got := k.gone(now, grace); len(got) > 0 {
+			t.Fatalf("to be ended after %s of %s: %v", now.Sub(begin), ttl/gracePart, got)
+		}
+	}
+	if len(k.ended) != 2 {
+		t.Errorf("%d are kept after their time, want 2", len(k.ended))
+	}
+	now := begin.Add(ttl / gracePart)
+	k.view.Renewed = now
+	if got := k.gone(now, grace); len(got) != 1 {
+		t.Errorf("to be ended: %v, want the lease whose connection ended %s ago", got, ttl/gracePart)
 	}
 }
 
-// TestRenewedLeaseIsNotEnded: a lease that was renewed after the reconciler had seen it stays.
+// TestRenewedLeaseIsNotEnded: a lease that was renewed after the reconciler had seen it stays; one that was not is
+// ended, and counted.
 func TestRenewedLeaseIsNotEnded(t *testing.T) {
 	c := start(t)
 	r, _ := c.reconcile(c.b, quick())
 	p := c.harness("h", "ready", ttlLong)
 	p.open("s", 1)
-	var seen overdueLease
-	natstest.Until(t, "the lease to be seen", func() bool {
-		r.leases.mu.Lock()
-		defer r.leases.mu.Unlock()
-		l := r.leases.view.Leases["h"][p.incarnation]
-		if l != nil {
-			seen = overdueLease{"h", p.incarnation, l.Rev}
-		}
-		return l != nil
-	})
+	seen := func() (x overdueLease) {
+		natstest.Until(t, "the lease to be seen", func() bool {
+			r.leases.mu.Lock()
+			defer r.leases.mu.Unlock()
+			l := r.leases.view.Leases["h"][p.incarnation]
+			if l != nil {
+				x = overdueLease{"h", p.incarnation, l.Rev}
+			}
+			return l != nil
+		})
+		return x
+	}
+	before := seen()
 	p.renew("ready")
-	r.endLeases(c.ctx, []overdueLease{seen})
+	r.endLeases(c.ctx, []overdueLease{before})
 	if err := p.lease.Renew(c.ctx, nil); err != nil {
 		t.Errorf("a renewed lease was ended: %v", err)
+	}
+	if n := r.Counts()["leases_ended"]; n != 0 {
+		t.Errorf("%d leases count as ended", n)
+	}
+	natstest.Until(t, "the lease as it is to be ended", func() bool {
+		r.endLeases(c.ctx, []overdueLease{seen()})
+		return r.Counts()["leases_ended"] == 1
+	})
+	if err := p.lease.Renew(c.ctx, nil); err == nil {
+		t.Error("an ended lease was renewed")
+	}
+}
+
+// TestGapsAreCounted: a gap of the own lease is counted, and the detection that it puts off.
+func TestGapsAreCounted(t *testing.T) {
+	r := cutOff(t, true)
+	mine, now := presence.Connection{Server: "a", Client: 1}, time.Now()
+	r.leases.view.put("h", "18", &Seen{TTL: time.Second, Connected: mine})
+	r.leases.disconnected([]presence.Connection{mine}, now)
+	for _, x := range []struct{ gap, gaps, putOff uint64 }{{300, 0, 0}, {600, 1, 0}, {1_200, 2, 1}, {900, 3, 1}} {
+		now = now.Add(time.Duration(x.gap) * time.Millisecond)
+		r.leases.renewed(now)
+		r.leases.gone(now, 2*time.Second)
+		n := r.Counts()
+		if n["lease_gaps"] != x.gaps || n["detections_put_off"] != x.putOff {
+			t.Errorf("after a gap of %d ms: %v, want %+v", x.gap, n, x)
+		}
 	}
 }
 

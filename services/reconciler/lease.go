@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -54,7 +55,15 @@ type leaseBook struct {
 	isReady  bool
 	services map[string]bool // keys of service leases
 	written  map[string]*writes
-	ended    map[presence.Connection]time.Time // connections that have ended, and when this process learned of it
+	ended    map[presence.Connection]ending
+	count    leaseCounts
+}
+
+// leaseCounts are counters, which only grow.
+type leaseCounts struct {
+	gaps   atomic.Uint64 // of the own lease
+	ended  atomic.Uint64 // leases that were ended because their connection had ended
+	putOff atomic.Uint64 // leases that were not ended then, because the own lease had a gap
 }
 
 // writes counts what one harness stored among the leases since the last check: every change but the renewal of a known
@@ -96,7 +105,7 @@ func (k *leaseBook) renews(harness, member string) bool {
 func newLeaseBook(m Margins) *leaseBook {
 	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{
 		Leases: map[string]map[string]*Seen{}, ranks: map[string][]string{}},
-		services: map[string]bool{}, written: map[string]*writes{}, ended: map[presence.Connection]time.Time{}}
+		services: map[string]bool{}, written: map[string]*writes{}, ended: map[presence.Connection]ending{}}
 }
 
 // moment is one instant on two clocks: the broker's, which may be set at any time, and this process's monotonic one.
@@ -149,6 +158,7 @@ func (k *leaseBook) renewed(now time.Time) {
 			v.Gaps = v.Gaps[1:]
 		}
 		v.Gaps = append(v.Gaps, Gap{Began: last, End: now})
+		k.count.gaps.Add(1)
 	}
 	v.Renewed = now
 }

@@ -59,6 +59,7 @@ type Seen struct {
 	Checked   time.Time           // starting: up to when the log was read for claims; zero: not yet
 	Unread    bool                // starting: the last attempt to read the log for claims failed
 	Readable  time.Time           // starting: when the log could be read again after a failure; zero: it never failed
+	PutOff    bool                // it would have been ended with its connection, but the own lease had a gap
 }
 
 // Gap is a time in which the reconciler could not renew its own lease: other processes may not have been able to

@@ -1,6 +1,8 @@
 // Package reconciler recovers the sessions of dead processes: it closes, keeps or continues their open items, and
 // expires prompts at their deadline. It alone decides that a process is dead.
 //
+//	ended connections ─▶ delete the lease
+//	                          ▼
 //	leases (watch) ─▶ CheckOwner ───────┐
 //	                                    ├─▶ pass: list, fence trees, leaves first ─▶ Decide ─▶ append (CAS)
 //	documents, timers, slow walk ───────┘
@@ -12,8 +14,10 @@
 //
 // When. An owner is dead as soon as a newer exclusive incarnation is ready, or has had the adoption grace, which starts
 // again with each session that it claims, up to a limit; as soon as its lease is released; and a grace after its lease
-// expired. A process that could not have renewed its lease is never dead: the reconciler renews a lease of its own in
-// the same bucket every 250 ms, and a gap there that could have cost another lease restarts that lease's time.
+// expired. A lease names the connection of its process. The brokers are asked every 300 ms which connections ended, and
+// the reconciler deletes a lease whose connection ended and that was not renewed for the disconnect grace. A process
+// that could not have renewed its lease is never dead: the reconciler renews a lease of its own in the same bucket
+// every 250 ms, and a gap there that could have cost another lease restarts that lease's time.
 //
 // Order. All sessions of a tree of sub-agents are fenced first, then decided leaves first, so that a parent is decided
 // on the outcome of its children. A call is held while its child waits for a person; when the child settles, its parent
@@ -26,7 +30,10 @@
 //	two replicas pass at once        the compare-and-set lets one of them write.
 //	a document lags the log          the append is refused; the tail is read, and decided again.
 //	a session cannot be recovered    it is reported as suspect and tried again by the slow walk; the others continue.
-//	the broker was away              no owner is dead before a TTL and the grace have passed since its return.
+//	the broker was away              no owner is dead before a TTL and the grace have passed since its return, or,
+//	                                 if its connection ended, the disconnect grace.
+//	the brokers do not name ended    a dead process is noticed when its lease expires.
+//	connections
 //	its watch of the leases lags     the leader is asked for the lease of an owner that was never seen before the
 //	                                 owner is called dead.
 package reconciler
@@ -146,7 +153,11 @@ func Sources(b *bus.Bus) []consumer.Source {
 }
 
 // Counts returns the reconciler's counters by name.
-func (r *Reconciler) Counts() map[string]uint64 { return r.loop.Counts() }
+func (r *Reconciler) Counts() map[string]uint64 {
+	all, n := r.loop.Counts(), &r.leases.count
+	all["lease_gaps"], all["leases_ended"], all["detections_put_off"] = n.gaps.Load(), n.ended.Load(), n.putOff.Load()
+	return all
+}
 
 // Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
 // too.

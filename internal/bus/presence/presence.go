@@ -8,6 +8,7 @@ package presence
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,12 +39,16 @@ func Imported(c events.Cell) string { return c.Prefix() + ".broker.connections.*
 // Subject is where a reconciler asks in a cell with users.
 func Subject(c events.Cell) string { return c.Prefix() + ".broker.connections.PING" }
 
-// How many of the newest ended connections one answer has.
+// How many of the newest ended connections a question asks for. All brokers are asked for the usual number at each
+// interval. A broker whose answer is full of unknown ones is asked alone for more, until the answer has one that is
+// known, or the greatest number. So what an interval costs follows from the connections that ended within it.
 const (
-	usual = 16    // at each interval
-	many  = 1_024 // if all the usual ones are unknown, and from the embedded broker
+	usual = 16
+	more  = 4     // times as many with each further question
+	many  = 1_024 // at most, and from the embedded broker
 
-	brokersMax = 64 // brokers whose last answer is kept
+	waitMax = 10  // intervals until a further question counts as lost: then the broker may be asked another one
+	keepMax = 200 // intervals for which a broker that does not answer is known: it has a new id after each start
 
 	noResponders = "503" // status of a request that nothing answers
 )
@@ -103,7 +108,7 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 			p.conn.Log.Debug().Str("entity", inbox).AnErr("err", err).Msg("not unsubscribed")
 		}
 	}()
-	began, known, subject := time.Now(), answered{}, Subject(p.conn.Cell)
+	began, known, subject := time.Now(), newAnswered(), Subject(p.conn.Cell)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -113,7 +118,8 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 			if err := p.conn.Denied.Since(subject, began); err != nil {
 				return err
 			}
-			p.ask(subject, inbox, usual)
+			known.tick()
+			p.ask(subject, inbox, question{Limit: usual})
 		case m := <-answers:
 			if m.Header.Get("Status") == noResponders && subject != ownSubject {
 				subject = userSubject // a cell without users has no import
@@ -128,9 +134,9 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 			default:
 				subject = ownSubject
 			}
-			var more bool
-			if ended, more = known.ended(answer); more {
-				p.ask(subject, inbox, many)
+			var next question
+			if ended, next = known.ended(answer); next.Limit > 0 {
+				p.ask(subject, inbox, next)
 			}
 		case <-ctx.Done():
 			return nil
@@ -166,13 +172,21 @@ func (p *Presence) local(ctx context.Context, b embedded, every time.Duration, f
 	}
 }
 
-// ask requests the newest ended connections of each broker.
-func (p *Presence) ask(subject, inbox string, limit int) {
-	if !p.conn.Connected() {
-		return
-	}
-	const closed = 1 // of nats-server's states
-	body, err := json.Marshal(map[string]any{"state": closed, "sort": "stop", "limit": limit})
+// question asks brokers for their newest ended connections.
+type question struct {
+	State int    `json:"state"`
+	Sort  string `json:"sort"`
+	Limit int    `json:"limit"`
+
+	// the broker that answers, by its name, which is unique in a cluster; empty: each of them
+	Name  string `json:"server_name,omitempty"`
+	Exact bool   `json:"exact_match,omitempty"`
+}
+
+// ask sends a question.
+func (p *Presence) ask(subject, inbox string, q question) {
+	q.State, q.Sort = 1, "stop" // ended ones; the newest first
+	body, err := json.Marshal(q)
 	if err == nil {
 		err = p.conn.NC.PublishRequest(subject, inbox, body)
 	}
@@ -181,51 +195,95 @@ func (p *Presence) ask(subject, inbox string, limit int) {
 	}
 }
 
-// answered has the connections of the last answer of each broker.
-type answered map[string]map[uint64]bool
-
 // answer is what a broker answers to a question.
 type answer struct {
-	Account string `json:"account"`   // of the user that asks
-	ID      string `json:"server_id"` // of the broker whose connections these are
-	Conns   []struct {
-		CID    uint64 `json:"cid"`
-		Reason string `json:"reason"`
-	} `json:"connections"`
+	Account string // of the user that asks
+	Name    string // of the broker whose connections these are
+	ID      string // of its process
+	Limit   int    // of the question
+	Conns   []closed
+}
+
+// closed is a connection in an answer.
+type closed struct {
+	CID    uint64 `json:"cid"`
+	Reason string `json:"reason"`
 }
 
 // read returns what a broker has answered. A message that is no answer has nothing: a broker without a system account
 // does not know its connections.
 func read(body []byte) answer {
 	var m struct {
-		Data answer `json:"data"`
+		Server struct {
+			Name string `json:"name"`
+		} `json:"server"`
+		Data struct {
+			Account string   `json:"account"`
+			ID      string   `json:"server_id"`
+			Limit   int      `json:"limit"`
+			Conns   []closed `json:"connections"`
+		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return answer{}
 	}
-	return m.Data
+	return answer{m.Data.Account, m.Server.Name, m.Data.ID, m.Data.Limit, m.Data.Conns}
 }
 
-// ended returns the connections of an answer that ended at the side of the client. more reports that there may be
-// others: all of the usual ones are new.
-func (a answered) ended(of answer) (ended []Connection, more bool) {
-	id := of.ID
-	if id == "" {
-		return nil, false
+// answered has the brokers that have answered, by their id.
+type answered struct {
+	interval int // the present one
+	brokers  map[string]*broker
+}
+
+func newAnswered() *answered { return &answered{brokers: map[string]*broker{}} }
+
+// broker is what was learned from one broker.
+type broker struct {
+	known map[uint64]bool // connections of the last answer behind which none is missing
+	heard int             // interval of the last answer
+
+	// limit of the further question that it has not answered, 0 for none, and the interval in which it was asked
+	further, asked int
+}
+
+// tick begins an interval.
+func (a *answered) tick() {
+	a.interval++
+	maps.DeleteFunc(a.brokers, func(_ string, b *broker) bool { return a.interval-b.heard > keepMax })
+}
+
+// ended returns the connections of an answer that ended at the side of the client, and the further question that its
+// broker is asked, without a limit for none. A broker has at most one further question to answer, so one that is slow
+// gets no more of them.
+func (a *answered) ended(of answer) (names []Connection, next question) {
+	if of.ID == "" {
+		return nil, question{}
 	}
-	if len(a) >= brokersMax {
-		clear(a) // a broker has a new id after each start
+	b := a.brokers[of.ID]
+	if b == nil {
+		b = &broker{}
+		a.brokers[of.ID] = b
 	}
-	last, before := a[id]
-	now, known := map[uint64]bool{}, false
+	b.heard = a.interval
+	if of.Limit == b.further || a.interval-b.asked > waitMax {
+		b.further = 0
+	}
+	now, overlaps := map[uint64]bool{}, false
 	for _, c := range of.Conns {
 		now[c.CID] = true
-		known = known || last[c.CID]
+		overlaps = overlaps || b.known[c.CID]
 		switch c.Reason {
 		case "Client Closed", "Read Error", "Write Error":
-			ended = append(ended, Connection{Server: id, Client: c.CID})
+			names = append(names, Connection{Server: of.ID, Client: c.CID})
 		}
 	}
-	a[id] = now
-	return ended, (!before || !known) && len(now) == usual
+	switch {
+	case overlaps, len(of.Conns) < of.Limit, of.Limit >= many:
+		b.known = now
+	case b.further == 0:
+		b.further, b.asked = min(more*of.Limit, many), a.interval
+		next = question{Limit: b.further, Name: of.Name, Exact: true}
+	}
+	return names, next
 }

@@ -125,14 +125,29 @@ func TestOwnConnection(t *testing.T) {
 	if first.Server == "" || first.Client == 0 {
 		t.Fatalf("the connection has the name %v", first)
 	}
+	s.Shutdown()
+	natstest.Until(t, "the connection to be lost", func() bool { return b.Presence.Own().Server == "" })
+	if own := b.Presence.Own(); own != (presence.Connection{}) {
+		t.Errorf("a lost connection has the name %v", own)
+	}
 	natstest.Restart(t, s)
-	natstest.Until(t, "the connection is restored", func() bool {
+	natstest.Until(t, "the connection to be restored", func() bool {
 		own := b.Presence.Own()
 		return own.Server != "" && own.Server != first.Server
 	})
 	b.Abort()
 	if own := b.Presence.Own(); own != (presence.Connection{}) {
 		t.Errorf("an ended connection has the name %v", own)
+	}
+}
+
+// TestClosedWhileAsking: with a closed connection it is an error to ask.
+func TestClosedWhileAsking(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	b.Abort()
+	err := b.Presence.Ended(bustest.Within(t, bustest.Patience), time.Hour, func([]presence.Connection) {})
+	if err == nil {
+		t.Error("no error")
 	}
 }
 
