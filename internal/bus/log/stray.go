@@ -63,9 +63,10 @@ func (l *Log) strays(ctx context.Context) (strays, odd map[string]uint64, err er
 			found = odd
 		}
 		last, known := found[subject]
-		if known || len(found) < straySubjectsMax {
-			found[subject] = max(last, seq)
+		if !known && len(found) >= straySubjectsMax {
+			return false // else, too
 		}
+		found[subject] = max(last, seq)
 		return !known
 	})
 	return strays, odd, err

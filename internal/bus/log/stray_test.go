@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -77,5 +78,31 @@ func TestStraysOfADamagedLog(t *testing.T) {
 		func(context.Context, bus.Message) error { return nil })
 	if err != nil || removed+left != 0 {
 		t.Errorf("%d subjects removed, %d left, %v", removed, left, err)
+	}
+}
+
+// TestMoreStraysThanAreKept: the search for strays in a damaged log also ends with more of them than it keeps.
+func TestMoreStraysThanAreKept(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const kept = 50_000
+	delivered := false // to the present reader
+	readers := bustest.Readers(kept+2, func(int) []bustest.Said {
+		if delivered {
+			return bustest.Silence
+		}
+		delivered = true
+		var all []bustest.Said
+		for i := range kept + 1 {
+			all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.%d", i), "", i+1, i+1, 1))
+		}
+		return all
+	}, nil)
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		delivered = delivered && !a.Is("CONSUMER.CREATE")
+		return readers(a)
+	}).Open()
+	odd, err := b.Log.Unselectable(bustest.Within(t, bustest.Patience))
+	if err != nil || len(odd) > 0 {
+		t.Errorf("%d subjects, %v", len(odd), err)
 	}
 }
