@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -64,4 +65,41 @@ func TestAMovedConsumerWithoutAProcess(t *testing.T) {
 	stop = l.Run(b, "b", bustest.LedgerSource, nil)
 	defer stop()
 	l.All(4)
+}
+
+// TestTheFirstDeliveryAfterAReset: it must be the next stored message; what cannot be read is unknown.
+func TestTheFirstDeliveryAfterAReset(t *testing.T) {
+	answers := map[string][]bustest.Said{
+		"":               bustest.Stored("hf.log.h.s.harness", 7, "", "[]", time.Now()),
+		"was moved":      bustest.Stored("hf.log.h.s.harness", 6, "", "[]", time.Now()),
+		"trouble":        bustest.Trouble,
+		"gone meanwhile": bustest.NotFound,
+	}
+	for want, answer := range answers {
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
+		err := b.Consumers.Moved(bustest.Within(t, bustest.Patience), bustest.LedgerSource, 5, 7)
+		switch {
+		case (want == "" || want == "gone meanwhile") && err == nil:
+		case want != "" && err != nil && strings.Contains(err.Error(), want):
+		default:
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// TestAMovedConsumerOfAProcessThatHasDoneNothing: it continues with the last message of the log.
+func TestAMovedConsumerOfAProcessThatHasDoneNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	l := bustest.NewLedgers(t)
+	defer l.Run(b, "a", bustest.LedgerSource, nil)()
+	natstest.Until(t, "the process to wait for messages", func() bool {
+		_, err := b.Consumers.Place(t.Context(), bustest.LedgerSource)
+		return err == nil
+	})
+	resetBy(t, nc, `{"seq":1000000}`)
+	bustest.Publish(t, js, 1, bustest.Subjects...)
+	l.All(1)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/timer"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // TestAFailedReadDeletesNothing: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
@@ -274,5 +275,112 @@ func TestWithoutABucket(t *testing.T) {
 				t.Errorf("%v, want ErrNotFound", err)
 			}
 		})
+	}
+}
+
+// TestAFailedReadOfAnEntry: why a write was refused cannot be found out, which is not a lost race.
+func TestAFailedReadOfAnEntry(t *testing.T) {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		if a.Is("STREAM.MSG.GET") {
+			return bustest.Trouble
+		}
+		return bustest.WrongLast
+	}).Open()
+	ctx := bustest.Within(t, bustest.Patience)
+	if _, err := b.KV.Store(ctx, kv.State, bustest.Key, []byte("x"), 5); err == nil || errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("store: %v, want the error of the look", err)
+	}
+	if err := b.KV.List(ctx, kv.State, ">", func(kv.Entry) error { return nil }); err == nil {
+		t.Error("a bucket that cannot be read is empty")
+	}
+}
+
+// TestAViewOfADocumentThatIsNotStored: the broker refuses a new document. Its view, which would be accepted while there
+// is no document, is not stored.
+func TestAViewOfADocumentThatIsNotStored(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := bustest.Within(t, bustest.Patience)
+	_, err := b.KV.StoreDocs(ctx, []kv.Doc{{Key: bustest.Key, Value: make([]byte, 3*events.CommitBytesMax),
+		Views: []kv.View{{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key}}}})
+	if err == nil {
+		t.Error("a document that is too large is stored")
+	}
+	if e, err := b.KV.Load(ctx, kv.State, "work.h.s"); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("%+v, %v; want ErrNotFound", e, err)
+	}
+}
+
+// TestWatchWhoMayNotRead: a watch without the permission ends, and so does one of a closed connection.
+func TestWatchWhoMayNotRead(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
+			{user: w, password: w, permissions: {publish: ["$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"]}}] } }`))
+	natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
+	b := bustest.BusAt(t, bustest.As(s, "w"))
+	watch := func() error {
+		return b.KV.Watch(bustest.Within(t, bustest.Patience), kv.State, nil, func(kv.Update) error { return nil })
+	}
+	if err := watch(); !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("watch: %v, want ErrForbidden", err)
+	}
+	b.Close()
+	if err := watch(); err == nil || errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("watch with a closed connection: %v", err)
+	}
+}
+
+// TestAWatchEndsBetweenTwoEntries: nothing is reported after the context has ended, or after an
+// error, also of what has arrived.
+func TestAWatchEndsBetweenTwoEntries(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	for i := range 100 {
+		bustest.MustStore(t, b, fmt.Sprintf("session.h.%d", i), "x", 0)
+	}
+	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
+	defer cancel()
+	shown := 0
+	err := b.KV.Watch(ctx, kv.State, nil, func(kv.Update) error {
+		shown++
+		cancel()
+		return nil
+	})
+	if err != nil || shown != 1 {
+		t.Errorf("%d entries were reported, %v; want 1", shown, err)
+	}
+	enough := errors.New("enough")
+	err = b.KV.Watch(bustest.Within(t, bustest.Patience), kv.State, nil, func(kv.Update) error {
+		shown++
+		return enough
+	})
+	if !errors.Is(err, enough) || shown != 2 {
+		t.Errorf("%d entries were reported after an error, %v; want 1", shown-1, err)
+	}
+}
+
+// TestADeletionOfAnUnknownKey: only a watch of every change reports it.
+func TestADeletionOfAnUnknownKey(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	rev := bustest.MustStore(t, b, bustest.Key, "x", 0)
+	ctx := bustest.Within(t, bustest.Patience)
+	if err := b.KV.Delete(ctx, kv.State, bustest.Key, rev); err != nil {
+		t.Fatal(err)
+	}
+	for every, watch := range map[bool]func(context.Context, kv.Bucket, []string, func(kv.Update) error) error{
+		true: b.KV.WatchEvery, false: b.KV.Watch,
+	} {
+		unseen, enough := 0, errors.New("enough")
+		err := watch(ctx, kv.State, nil, func(u kv.Update) error {
+			if u.Ready {
+				return enough
+			}
+			if u.Key != bustest.Key || !u.Deleted || !u.Unseen {
+				t.Errorf("%+v", u)
+			}
+			unseen++
+			return nil
+		})
+		if !errors.Is(err, enough) || (unseen == 1) != every {
+			t.Errorf("every %t: %d deletions, %v", every, unseen, err)
+		}
 	}
 }

@@ -67,3 +67,59 @@ func TestTheFeedHasALimit(t *testing.T) {
 		}
 	}
 }
+
+// TestEnsureWithoutTheFirstRead: while it is unknown whether a stream exists, none is created.
+func TestEnsureWithoutTheFirstRead(t *testing.T) {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		if !a.Is("STREAM.INFO") {
+			t.Errorf("asked for more than the streams: %+v", a)
+		}
+		return bustest.Trouble
+	}).Open()
+	if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err == nil {
+		t.Error("it is set up")
+	}
+	if _, err := b.Layout.Inspect(bustest.Within(t, bustest.Patience)); err == nil {
+		t.Error("it is inspected")
+	}
+}
+
+// TestOnlyASyncedLogTakesBatches: the setting of a log that takes batches is kept only with the note that its broker
+// syncs each write; objects have the configured limit.
+func TestOnlyASyncedLogTakesBatches(t *testing.T) {
+	const limit = 64 << 20
+	s := natstest.Start(t)
+	natstest.Bus(t, s, bustest.Together, func(c *bus.Config) { c.ObjectBytesMax = limit })
+	_, js := bustest.Outsider(t, s)
+	if c := bustest.Config(t, js, "OBJ_hf_objects"); c.MaxBytes != limit {
+		t.Errorf("objects may have %d bytes, want %d", c.MaxBytes, limit)
+	}
+	c := bustest.Config(t, js, "HF_LOG")
+	if !c.AllowAtomicPublish || c.Metadata["hf.together"] == "" {
+		t.Errorf("a synced log takes no batches: %+v", c)
+	}
+	natstest.Bus(t, s)
+	if !bustest.Config(t, js, "HF_LOG").AllowAtomicPublish {
+		t.Error("a synced log takes no batches any more")
+	}
+	delete(c.Metadata, "hf.together")
+	if _, err := js.UpdateStream(bustest.Within(t, bustest.Patience), c); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Bus(t, s)
+	if bustest.Config(t, js, "HF_LOG").AllowAtomicPublish {
+		t.Error("a log that is not known as synced takes batches")
+	}
+}
+
+// TestInspectWithoutTheAccount: what the account holds is not guessed.
+func TestInspectWithoutTheAccount(t *testing.T) {
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NoStream })
+	b := s.Open()
+	s.Mu.Lock()
+	s.Account = bustest.Trouble
+	s.Mu.Unlock()
+	if found, err := b.Layout.Inspect(bustest.Within(t, bustest.Patience)); err == nil {
+		t.Errorf("%+v", found)
+	}
+}

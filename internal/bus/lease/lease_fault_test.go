@@ -133,6 +133,27 @@ func TestARenewalOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestALeaseWithoutABucket: while the bucket cannot be found, as in a cluster that starts, a renewal fails and the
+// lease is not lost.
+func TestALeaseWithoutABucket(t *testing.T) {
+	acquired := false
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.NoStream
+		case !acquired:
+			acquired = true
+			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+		}
+		return bustest.WrongLast
+	}).Open()
+	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
+	err := l.Renew(bustest.Within(t, bustest.Patience), nil)
+	if !errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("%v, want ErrNotFound", err)
+	}
+}
+
 // TestNoLeaseOfAClosedConnection: a lease that could not be written is an error.
 func TestNoLeaseOfAClosedConnection(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))

@@ -424,3 +424,22 @@ func TestFollowNeedsTheHeader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnEndThatCannotBeJudged: a session ends before the guard of an append, and the state of the log cannot be read.
+// So it is unknown whether the log has lost commits.
+func TestAnEndThatCannotBeJudged(t *testing.T) {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.Stored("hf.log.h.s.harness", 3, "", "[]", time.Now())
+		case a.Is("STREAM.INFO"):
+			return bustest.Trouble
+		}
+		return bustest.WrongLast
+	}).Open()
+	_, err := b.Log.Append(bustest.Within(t, 2*time.Second), bustest.Session, events.WriterHarness, 5,
+		bustest.Facts("mine"))
+	if err == nil || errors.Is(err, bus.ErrLostRace) || errors.Is(err, bus.ErrLogBehind) {
+		t.Errorf("append: %v", err)
+	}
+}

@@ -560,6 +560,49 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestFeedOfManyBytes: facts of more bytes than a batch may have are fed in several.
+func TestFeedOfManyBytes(t *testing.T) {
+	const facts, each = 60, 200 << 10
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s, bustest.Together)
+	var fs []log.Fed
+	for i := range facts {
+		e := events.New(fmt.Sprint(i), events.HarnessSource("h", "1"), bustest.Session, 1, time.Unix(1, 0),
+			events.ToolCompleted{Call: "c", Output: json.RawMessage(`"` + strings.Repeat("x", each) + `"`)})
+		fs = append(fs, log.Fed{Ref: bustest.Session, Seq: uint64(i + 1), Events: []events.Event{e}})
+	}
+	ctx := bustest.Within(t, bustest.Patience)
+	if _, err := b.Log.Feed(ctx, fs...).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, js := bustest.Outsider(t, s)
+	st, err := js.Stream(ctx, "HF_FEED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := st.CachedInfo().State.Msgs; n != facts {
+		t.Errorf("%d fed, want %d", n, facts)
+	}
+	batches := map[string]int{} // bytes by id
+	for seq := range st.CachedInfo().State.LastSeq {
+		m, err := st.GetMsg(ctx, seq+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := m.Header.Get("Nats-Batch-Id"); id != "" {
+			batches[id] += len(m.Data)
+		}
+	}
+	if len(batches) != 2 {
+		t.Errorf("%d batches, want 2", len(batches))
+	}
+	for id, bytes := range batches {
+		if bytes > 8<<20 {
+			t.Errorf("batch %s has %d bytes", id, bytes)
+		}
+	}
+}
+
 // TestFeedTogether: a batch of which some is there already is fed all the same, each once, and in order.
 func TestFeedTogether(t *testing.T) {
 	s := natstest.Start(t)

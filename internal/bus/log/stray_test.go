@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -81,7 +82,8 @@ func TestStraysOfADamagedLog(t *testing.T) {
 	}
 }
 
-// TestMoreStraysThanAreKept: the search for strays in a damaged log also ends with more of them than it keeps.
+// TestMoreStraysThanAreKept: the search for strays keeps a limited number of them, and ends with more in a damaged log,
+// too.
 func TestMoreStraysThanAreKept(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const kept = 50_000
@@ -93,7 +95,7 @@ func TestMoreStraysThanAreKept(t *testing.T) {
 		delivered = true
 		var all []bustest.Said
 		for i := range kept + 1 {
-			all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.%d", i), "", i+1, i+1, 1))
+			all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.*.%d", i), "", i+1, i+1, 1))
 		}
 		return all
 	}, nil)
@@ -102,7 +104,73 @@ func TestMoreStraysThanAreKept(t *testing.T) {
 		return readers(a)
 	}).Open()
 	odd, err := b.Log.Unselectable(bustest.Within(t, bustest.Patience))
-	if err != nil || len(odd) > 0 {
-		t.Errorf("%d subjects, %v", len(odd), err)
+	if err != nil || len(odd) != kept {
+		t.Errorf("%d subjects, %v; want %d", len(odd), err, kept)
+	}
+}
+
+// TestAStrayThatIsNotKeptStays: when keep fails for one message of a subject, be it once, the subject stays as it is.
+func TestAStrayThatIsNotKeptStays(t *testing.T) {
+	const subject = "hf.log.h.a!7.harness"
+	for _, failing := range []int{1, 2, 5, 6} { // the first ones are read one by one, the later ones together
+		s := natstest.Start(t)
+		b := natstest.Bus(t, s)
+		for range 6 {
+			bustest.RawPublish(t, s, subject, "NATS/1.0\r\n\r\n", "x")
+		}
+		calls, trouble := 0, errors.New("not parked")
+		removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
+			func(context.Context, bus.Message) error {
+				if calls++; calls == failing {
+					return trouble
+				}
+				return nil
+			})
+		if !errors.Is(err, trouble) || removed+left != 0 {
+			t.Errorf("message %d is not kept: %d subjects removed, %d left, %v", failing, removed, left, err)
+		}
+		_, js := bustest.Outsider(t, s)
+		st, err := js.Stream(bustest.Within(t, bustest.Patience), b.Cell().LogStream())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := st.CachedInfo().State.Msgs; n != 6 {
+			t.Errorf("message %d is not kept: %d of 6 are left", failing, n)
+		}
+	}
+}
+
+// TestAStrayThatIsRemovedMeanwhile: another process removes the messages of a subject while they are kept.
+func TestAStrayThatIsRemovedMeanwhile(t *testing.T) {
+	const subject = "hf.log.h.a!7.harness"
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	for range 6 {
+		bustest.RawPublish(t, s, subject, "NATS/1.0\r\n\r\n", "x")
+	}
+	_, js := bustest.Outsider(t, s)
+	st, err := js.Stream(bustest.Within(t, bustest.Patience), b.Cell().LogStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
+		func(ctx context.Context, _ bus.Message) error { return st.Purge(ctx) })
+	if err != nil || removed != 1 || left != 0 {
+		t.Errorf("%d subjects removed, %d left, %v; want 1 and 0", removed, left, err)
+	}
+}
+
+// TestWithoutTheEndsOfSessions: what cannot be read is an error, not a log without sessions or strays.
+func TestWithoutTheEndsOfSessions(t *testing.T) {
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Trouble }).Open()
+	ctx := bustest.Within(t, bustest.Patience)
+	if heads, err := b.Log.Heads(ctx, ""); err == nil || heads != nil {
+		t.Errorf("heads %v, %v", heads, err)
+	}
+	if _, _, err := b.Log.PurgeStrays(ctx, nil); err == nil {
+		t.Error("strays are purged")
+	}
+	if _, err := b.Log.Unselectable(ctx); err == nil {
+		t.Error("strays are found")
 	}
 }

@@ -147,10 +147,7 @@ func (p *places) close() {
 }
 
 func (p *places) ended() bool {
-	if p.idle == nil {
-		return false
-	}
-	select {
+	select { // from no channel nothing is received
 	case <-p.idle:
 		return true
 	default:

@@ -85,3 +85,12 @@ func TestARequestWithoutADeadline(t *testing.T) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }
+
+// TestServeWithoutAConnection: a service that cannot subscribe does not serve.
+func TestServeWithoutAConnection(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	b.Close()
+	if err := b.Services.Serve(bustest.Within(t, bustest.Patience), "ledger", "1.0.0", "x", nil); err == nil {
+		t.Error("it served")
+	}
+}

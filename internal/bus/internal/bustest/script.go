@@ -90,6 +90,8 @@ type script struct {
 	conns []net.Conn
 	info  string // more fields of INFO
 	Deaf  bool   // it ends new connections at once
+	// the answer to the question for the JetStream account, by default that there are no limits
+	Account []Said
 }
 
 // Scripted starts a broker that answers each request with what answer returns: a nil list means that there are no
@@ -101,7 +103,7 @@ func Scripted(t testing.TB, answer func(a Asked) []Said) *script {
 		t.Fatal(err)
 	}
 	s := &script{t: t, Url: "nats://" + l.Addr().String(), answer: answer, Login: make(chan string, 100),
-		done: make(chan struct{})}
+		done: make(chan struct{}), Account: Says(`{}`)}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -236,7 +238,9 @@ func published(in io.Reader, words []string) (a Asked, err error) {
 func (s *script) respond(write func(string), sids map[string]string, a Asked) {
 	var all []Said
 	if a.subject == "$JS.API.INFO" {
-		all = []Said{{Body: `{}`}}
+		s.Mu.Lock()
+		all = s.Account
+		s.Mu.Unlock()
 	} else {
 		all = s.answer(a)
 	}

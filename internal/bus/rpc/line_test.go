@@ -1,0 +1,52 @@
+package rpc
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestPlacesAreGivenBack: an asker without requests takes no memory, and the end waits for the last one only.
+func TestPlacesAreGivenBack(t *testing.T) {
+	p := newPlaces()
+	ann, bob := signer(events.Asker{Class: "harness", ID: "ann"}), signer(events.Asker{Class: "harness", ID: "bob"})
+	begun, open := make(chan bool, 100), make(chan bool)
+	slow := job{run: func() { begun <- true; <-open }, refuse: func() { t.Error("a request is refused") }}
+	for range askerAtOnceMax + 2 { // two of them wait
+		if !p.enter(ann, slow) {
+			t.Fatal("a request is refused")
+		}
+	}
+	if !p.enter(bob, slow) {
+		t.Fatal("a request is refused")
+	}
+	for range askerAtOnceMax + 3 {
+		open <- true
+	}
+	for range askerAtOnceMax + 3 {
+		<-begun
+	}
+	for { // the last requests give back their places when they have run
+		p.mu.Lock()
+		running, lines := p.running, len(p.lines)
+		p.mu.Unlock()
+		if running == 0 {
+			if lines != 0 {
+				t.Errorf("%d askers without a request are known", lines)
+			}
+			break
+		}
+	}
+	if !p.enter(ann, slow) {
+		t.Fatal("a request is refused")
+	}
+	<-begun
+	end := p.end()
+	select {
+	case <-end:
+		t.Error("it ended before the last request")
+	default:
+	}
+	open <- true
+	<-end
+}
