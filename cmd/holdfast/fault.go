@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
 // packages are the names with which errors begin inside the program.
@@ -45,9 +48,38 @@ func (a *app) noBroker(err error) error {
 			"tried for %s", url, a.timeout), brokerAdvice(err)}
 	case errors.Is(err, bus.ErrUnreachable) && !errors.Is(err, bus.ErrTLS):
 		return &fault{err, fmt.Sprintf("no broker answers at %s: tried for %s", url, a.timeout),
-			"start one with `holdfast up`, or say where it is with --nats"}
+			whyNoAnswer(a.nats) + "start one with `holdfast up`, or say where it is with --nats"}
 	}
 	return err
+}
+
+// dialMax is how long a failed connection is tried once more, to find out why.
+const dialMax = time.Second
+
+// whyNoAnswer says what is at the address at which no broker answered, if it is the only one and that is known.
+func whyNoAnswer(address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address = strings.TrimSuffix(address[strings.LastIndex(address, "@")+1:], "/")
+	if strings.Contains(address, ",") {
+		return ""
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(strings.Trim(address, "[]"), "4222")
+	}
+	conn, err := net.DialTimeout("tcp", address, dialMax)
+	if err == nil {
+		_ = conn.Close()
+		return "a program listens there, but does not answer as a broker: "
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return fmt.Sprintf("there is no host %q: ", terminal.Clean(name.Name))
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "nothing listens there: "
+	}
+	return ""
 }
 
 // explain returns an error of a command's work in the words of a person: a cell that is not there, and the time limit

@@ -284,7 +284,7 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			wrong = usage(cmd, "%s=%q: %v", envNameOf(cmd, f.Name), value, err)
+			wrong = usage(cmd, "%s=%q: %s", envNameOf(cmd, f.Name), value, wanted(f, err))
 		}
 	})
 	if wrong != nil {
@@ -297,6 +297,23 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 		}
 	}
 	return a.checkSettings(cmd)
+}
+
+// wanted says what the value of a flag looks like.
+func wanted(f *pflag.Flag, err error) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "want true or false"
+	case "int", "int64":
+		return "want a whole number"
+	case "uint64":
+		return "want a whole number, 0 or more"
+	case "float64":
+		return "want a number"
+	case "duration":
+		return "want a duration, such as 90s, 5m or 1h30m"
+	}
+	return err.Error()
 }
 
 // checkSettings reports wrong values of the shared options before anything is started.
@@ -318,6 +335,12 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 	for name, address := range map[string]string{"listen": a.listen, "http": a.http} {
 		if has(name) && !isAddress(address) {
 			return usage(cmd, "--%s %q: want host:port, with a port from 0 to 65535", name, address)
+		}
+	}
+	for one := range strings.SplitSeq(a.nats, ",") {
+		scheme, _, named := strings.Cut(strings.TrimSpace(one), "://")
+		if has("nats") && named && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, strings.ToLower(scheme)) {
+			return usage(cmd, "--nats: %q is no broker's address: want nats://host:port", bus.Redacted(one))
 		}
 	}
 	if has("prefix") {

@@ -173,18 +173,26 @@ func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.Sta
 func promptsCommand(a *app) *cobra.Command {
 	var harness, root string
 	var all bool
-	long, example := describe("List what waits for a person: the people's view as it is stored.", "holdfast prompts",
-		"holdfast prompts --all --json")
-	cmd := &cobra.Command{Use: "prompts", Short: "List what waits for a person", Long: long, Example: example,
-		GroupID: groupInspect, Args: arguments(0, 0)}
+	long, example := describe("List what waits for a person: the people's view as it is stored. With S only what "+
+		"waits in this session.", "holdfast prompts", "holdfast prompts build-42", "holdfast prompts --all --json")
+	cmd := &cobra.Command{Use: "prompts [S]", Short: "List what waits for a person", Long: long, Example: example,
+		GroupID: groupInspect, Args: arguments(0, 1)}
 	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().StringVar(&harness, "harness", "", "only prompts of this `harness`")
 	cmd.Flags().StringVar(&root, "root", "", "only prompts of this root `session` and those below it")
 	cmd.Flags().BoolVar(&all, "all", false, "settled ones too, as long as they are kept")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			var only events.Ref
+			if len(args) > 0 {
+				var err error
+				if only, err = a.resolve(ctx, b, args[0]); err != nil {
+					return err
+				}
+			}
 			bs, err := a.blockers(ctx, b, harness, func(x *session.Blocker) bool {
-				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting)
+				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting) &&
+					(only.Session == "" || x.Harness == only.Harness && x.Session == only.Session)
 			})
 			if err != nil {
 				return err

@@ -207,10 +207,11 @@ func compactCommand(a *app) *cobra.Command {
 		arguments(1, 1, "the session S"), "holdfast compact build-42")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return sendRequest(a, cmd, args[0], request.CompactionCompact, "compaction asked for",
+		err := sendRequest(a, cmd, args[0], request.CompactionCompact, "compaction asked for",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Compact, error) {
 				return request.Compact{Ref: r, By: by, Force: force}, nil
 			})
+		return withForce(err, "holdfast compact "+args[0])
 	}
 	return cmd
 }

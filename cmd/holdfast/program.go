@@ -19,6 +19,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -145,7 +146,13 @@ func (a *app) root() *cobra.Command {
 		RunE:          a.noCommand,
 	}
 	root.SetVersionTemplate("holdfast {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			f := wrong.GetFlag()
+			return usage(cmd, "--%s %q: %s", f.Name, wrong.GetValue(), wanted(f, wrong.Unwrap()))
+		}
+		return usage(cmd, "%v", err)
+	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
 	root.SetCompletionCommandGroupID(groupRun)
 	root.SuggestionsMinimumDistance = suggestionsDistanceMax

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,8 @@ answers the question of that id, and may be repeated where several options may b
 Without answers each question is asked, and read from the terminal or from standard input; on a terminal again
 after an answer that is not offered. P may be left out when only one prompt of the session waits and it is a
 question: each ANSWER is then QUESTION=ANSWER, or the only ANSWER is an option of the first question. A permission
-and a plan need P, and so does a text of your own without its QUESTION.`,
+and a plan need P, and so does a text of your own without its QUESTION; on a terminal, without answers, they are
+shown and asked as questions are. reject says no.`,
 		arguments(1, -1, "the session S"),
 		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 yes",
 		"holdfast answer build-42 q1 color=red color=blue size=L",
@@ -144,28 +146,43 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 	if err != nil {
 		return "", nil, err
 	}
-	isQuestion := prompt.Kind != events.PromptPermission && prompt.Kind != events.PromptPlan
-	if isQuestion && (len(args) == 0 || form.Unmistakable(prompt.Questions, args)) {
+	// On a terminal the person sees the prompt before the answer is typed.
+	_, sees := terminalFD(a.Stdin)
+	if isQuestion := !isRequest(prompt); len(args) == 0 && (isQuestion || sees) ||
+		isQuestion && form.Unmistakable(prompt.Questions, args) {
 		return open[0], args, nil
 	}
+	text, how := waitsOnly(st, prompt)
 	if len(args) == 0 {
-		return "", nil, fmt.Errorf("holdfast: answer: %s", waitsOnly(st, prompt))
+		return "", nil, &fault{errors.New("the prompt is not named"), text, how}
 	}
-	return "", nil, &notOffered{events.NotFound("prompt", args[0]), waitsOnly(st, prompt)}
+	return "", nil, &notOffered{events.NotFound("prompt", args[0]), text + "\n  " + how}
+}
+
+// isRequest reports whether a prompt asks for a yes: a permission or a plan, and no question.
+func isRequest(prompt *session.Blocker) bool {
+	return prompt.Kind == events.PromptPermission || prompt.Kind == events.PromptPlan
 }
 
 // waitsOnly says which prompt waits, and how it is answered.
-func waitsOnly(st *session.State, prompt *session.Blocker) string {
-	text := terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s %s ANSWER", prompt.Kind,
+func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
+	text = terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s %s ANSWER", prompt.Kind,
 		prompt.Prompt, st.Ref(), st.Ref(), prompt.Prompt))
 	refused := map[string]string{}
 	for i := range prompt.Questions {
 		refused[prompt.Questions[i].ID] = "not answered"
 	}
-	if offered := form.Offered(prompt.Questions, refused); offered != "" {
-		text += "\n  " + offered
+	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
+		func(line string) bool { return line == "" })
+	return text, strings.Join(lines, "\n  ")
+}
+
+// sayNo says how a permission or a plan is refused: its options have no such answer.
+func sayNo(r events.Ref, prompt *session.Blocker) string {
+	if !isRequest(prompt) {
+		return ""
 	}
-	return text
+	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s %s [REASON]", r, prompt.Prompt))
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
@@ -187,6 +204,9 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 		return nil, nil
 	}
 	a.printError("%s", strings.TrimRight(terminal.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
+	if no := sayNo(events.Ref{Harness: prompt.Harness, Session: prompt.Session}, prompt); no != "" {
+		a.printError("  %s", no)
+	}
 	return a.ask(cmd, prompt.Questions)
 }
 
@@ -247,9 +267,12 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 func rejectCommand(a *app) *cobra.Command {
 	cmd := a.requestCommand("reject S P [TEXT…]", "Reject a prompt",
 		"Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
-		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1",
+		arguments(1, -1, "the session S"), "holdfast reject build-42 p1",
 		"holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return a.nameIt(cmd, args[0])
+		}
 		return sendRequest(a, cmd, args[0], request.LedgerReject, "rejected",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
 				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
@@ -258,11 +281,29 @@ func rejectCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// nameIt is the error of a command without the prompt P: it says which prompts wait in the session.
+func (a *app) nameIt(cmd *cobra.Command, name string) error {
+	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+		st, _, err := a.current(ctx, b, r)
+		if err != nil {
+			return err
+		}
+		open := st.PendingPrompts()
+		if len(open) == 0 {
+			return events.NotFound("prompt", "nothing waits in "+r.String())
+		}
+		return usage(cmd, "the prompt P is missing: in %s waits %s", r, strings.Join(open, ", "))
+	})
+}
+
 func dismissCommand(a *app) *cobra.Command {
 	cmd := a.requestCommand("dismiss S P", "Dismiss a prompt without an answer",
 		"Dismiss a prompt without an answer. The agent receives the dismissal.",
-		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
+		arguments(1, 2, "the session S"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return a.nameIt(cmd, args[0])
+		}
 		return sendRequest(a, cmd, args[0], request.LedgerDismiss, "dismissed",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
 				return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
@@ -281,12 +322,22 @@ func stopCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return sendRequest(a, cmd, args[0], request.LedgerStop, "stop asked for",
+		err := sendRequest(a, cmd, args[0], request.LedgerStop, "stop asked for",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
 				return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
 			})
+		return withForce(err, "holdfast stop "+args[0])
 	}
 	return cmd
+}
+
+// withForce adds the flag to the refusal of a request because a prompt waits.
+func withForce(err error, command string) error {
+	refusal, ok := errors.AsType[*events.Refusal](err)
+	if !ok || refusal.Stands == nil || refusal.Stands.Status != string(session.Waiting) || refusal.Stands.Prompt == "" {
+		return err
+	}
+	return &notOffered{refusal, terminal.Clean("with force, which ends what waits: " + command + " --force")}
 }
 
 func closeCommand(a *app) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -49,7 +50,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	noAccount := natstest.Start(t,
 		natstest.Settings(t, `accounts { A { users: [{user: a, password: a}] } }`+"\nno_auth_user: a\n"))
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
 	brokers := map[string]string{
+		"SILENT":       "nats://" + silent.Addr().String(),
 		"TOO_OLD":      natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t),
 		"EXPIRED":      natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t),
 		"NO_JETSTREAM": noAccount.URL(),

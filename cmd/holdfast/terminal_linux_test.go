@@ -96,13 +96,19 @@ func (x *typed) end() int {
 // askingCell returns a cell in which a question waits.
 func askingCell(t *testing.T) *upCell {
 	t.Helper()
+	return cellWith(t, events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "size", Question: "What size?",
+			Options: []events.Option{{Label: "small"}, {Label: "large"}}}}})
+}
+
+// cellWith returns a cell in which a prompt of the call c1 waits.
+func cellWith(t *testing.T, prompt events.PromptRequested) *upCell {
+	t.Helper()
 	c := startUp(t, t.TempDir())
 	c.append(events.Ref{Harness: "agent", Session: "s1"}, events.SessionOpened{Incarnation: "1"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask"}, // its question outlives the agent, which has no lease
-		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
-			Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "size", Question: "What size?",
-				Options: []events.Option{{Label: "small"}, {Label: "large"}}}}})
+		prompt)
 	return c
 }
 
@@ -142,6 +148,21 @@ func TestAskedAgain(t *testing.T) {
 	x.shows(`"green" is not offered; one of 1) small, 2) large`)
 	x.press("2\n")
 	x.shows("answered p1 (agent/s1")
+	if code := x.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, x.screen)
+	}
+}
+
+// TestPermissionOnATerminal: a person who sees the only permission grants it without its name.
+func TestPermissionOnATerminal(t *testing.T) {
+	c := cellWith(t, events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverToolResult, Title: "Run ./deploy.sh staging"})
+	x := typeIn(t, c.note.NATS, "answer", "s1")
+	x.shows("Run ./deploy.sh staging")
+	x.shows("no: holdfast reject agent/s1 p1 [REASON]")
+	x.shows("permission> ")
+	x.press("once\n")
+	x.shows("answered p1, Run ./deploy.sh staging (agent/s1")
 	if code := x.end(); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, x.screen)
 	}

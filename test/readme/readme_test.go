@@ -221,7 +221,7 @@ func TestREADME(t *testing.T) {
 	if said := v.types(filepath.Join(v.dir, "holdfast") + " version"); !strings.HasPrefix(said, "holdfast ") {
 		t.Errorf("installed: %q", said)
 	}
-	deployer := v.builds("deployer", marked(t, "go deployer", 1)[0])
+	deployer := v.module(marked(t, "go deployer", 1)[0], marked(t, "sh module", 1)[0].lines())
 	artist, screen := v.builds("artist", programs[0]), v.builds("screen", programs[1])
 
 	v.env = append(v.env, "HOLDFAST_DATA="+filepath.Join(v.dir, "fresh"))
@@ -265,22 +265,54 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// deploys starts the deployer of the page, sends it the page's message, and sees its question. The rest is tested with
-// the example.
+// module makes a module of the deployer with the page's commands, in the folder beside a checkout, and compiles it in
+// place of the last command, which runs it.
+func (v *visitor) module(b block, lines []string) string {
+	v.t.Helper()
+	checkout, err := filepath.Abs(root)
+	dir := filepath.Join(v.dir, "deployer")
+	err = errors.Join(err, os.Mkdir(dir, 0o755), os.Symlink(checkout, filepath.Join(v.dir, "holdfast-checkout")),
+		os.WriteFile(filepath.Join(dir, "main.go"), []byte(b.text), 0o644))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	last := len(lines) - 1
+	if lines[last] != "go run ." {
+		v.t.Fatalf("the page runs the program with %q", lines[last])
+	}
+	for _, line := range append(slices.Clone(lines[:last]), "go vet .", "go build -o deployer .") {
+		// The fixture's name differs from the page's: the test installs the program as holdfast.
+		line = strings.Replace(line, "../holdfast", "../holdfast-checkout", 1)
+		v.types("cd "+dir+" && "+line, "CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=")
+	}
+	return filepath.Join(dir, "deployer")
+}
+
+// deploys starts the deployer of the page and types the page's commands: its question is seen, and answered, and then
+// its permission is seen. The rest is tested with the example.
 func (v *visitor) deploys(program string, lines []string) {
 	v.t.Helper()
 	v.starts(program)
 	v.types("./bin/holdfast show deployer/shop --wait owned=true")
-	for _, line := range lines[:len(lines)-1] {
-		v.types(line)
-	}
-	v.until(func() error {
-		said, err := v.tries(lines[len(lines)-1])
-		if err == nil && !regexp.MustCompile(`(?m)^deployer/shop .* awaiting .* Deploy where\?$`).MatchString(said) {
-			err = fmt.Errorf("no question in:\n%s", said)
+	shown := []string{`question +awaiting .* Deploy where\?`, `permission +awaiting .* Run \./deploy\.sh staging`}
+	for _, line := range lines {
+		if !strings.Contains(line, "holdfast prompts") {
+			v.types(line)
+			continue
 		}
-		return err
-	})
+		want := regexp.MustCompile("(?m)^deployer/shop .* " + shown[0] + "$")
+		shown = shown[1:]
+		v.until(func() error {
+			said, err := v.tries(line)
+			if err == nil && !want.MatchString(said) {
+				err = fmt.Errorf("no %s in:\n%s", want, said)
+			}
+			return err
+		})
+	}
+	if len(shown) > 0 {
+		v.t.Errorf("the page does not show %q", shown)
+	}
 }
 
 // TestOutage: everything that `holdfast up` runs is killed, and started again after longer than a lease lives, while
