@@ -117,7 +117,7 @@ func TestTokenIsNoName(t *testing.T) {
 		{[]string{"--context", "cell", "--creds", file}, nil},
 		{[]string{"--context", "cell", "--nkey", file}, nil},
 		{[]string{"--context", "cell"}, []string{"HOLDFAST_PASSWORD_FILE=" + file}},
-		{nil, []string{"HOLDFAST_CONTEXT=cell", "HOLDFAST_PASSWORD_FILE=" + file}},
+		{[]string{}, []string{"HOLDFAST_CONTEXT=cell", "HOLDFAST_PASSWORD_FILE=" + file}},
 	} {
 		a := newApp(&Program{Env: append(slices.Clone(env), c.env...)})
 		cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }}
