@@ -25,12 +25,19 @@ run: ## build, start everything, play a crash, watch it heal
 	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
 	./bin/holdfast try
 
-# What measures time, or kills real processes, runs by itself. The target cell has the tests of test/cell.
-ALONE = $$($(GO) list ./test/... | grep -v /test/cell)
+# What measures time, or kills real processes, runs by itself, one package after the other. Packages in TOGETHER do
+# neither. Most tests wait most of the time, so more of them run at once than there are cores. The target cell has the
+# tests of test/cell.
+TOGETHER := answer|delivery|fuzz|invariants|mutate|outage|race|replay|service|sim|sim/explore
+ALONE     = $$($(GO) list ./test/... | grep -v -E '/test/(cell|$(TOGETHER))$$')
+CORES    := $(shell getconf _NPROCESSORS_ONLN)
+PACKAGES := $(shell echo $$(($(CORES) + $(CORES) / 2)))
+PARALLEL := $(shell echo $$(($(CORES) * 2)))
 
 test: ## all tests that need nothing but Go
-	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) $$($(GO) list ./... | grep -v /test/)
-	CGO_ENABLED=0 $(GO) test -p 1 -timeout $(TEST_TIME) $(ALONE)
+	CGO_ENABLED=0 $(GO) test -p $(PACKAGES) -timeout $(TEST_TIME) \
+		$$($(GO) list ./... | grep -v /test/; $(GO) list ./test/... | grep -E '/test/($(TOGETHER))$$')
+	CGO_ENABLED=0 $(GO) test -p 1 -parallel $(PARALLEL) -timeout $(TEST_TIME) $(ALONE)
 
 check: fmt vet lint test cell ## what has to hold before a commit
 

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 	"github.com/holdfast-dev/holdfast/test/program"
 )
 
@@ -135,10 +136,11 @@ func TestSuspended(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel() // most of the time it waits
 			dir := t.TempDir()
 			clock := filepath.Join(dir, "clock")
 			set(t, clock, 0)
-			p := up(t, dir, clock, loopback)
+			p := up(t, dir, clock, ownAddress())
 			url := p.NATS
 			w := watchCell(t, url)
 			s := w.plan(t, "r")
@@ -374,8 +376,10 @@ func (x *scene) end(t *testing.T) {
 	})
 	gone.Abandon()
 	x.began["gone"] = time.Now()
-	x.waits(t, "left", orphaned, ttl-ttl/3, 2*ttl+grace)
-	x.waits(t, "gone", orphaned, ttl-ttl/3, 2*ttl+grace)
+	// Their connections ended with them.
+	least := min(reconciler.Default().DisconnectGrace, ttl-ttl/3)
+	x.waits(t, "left", orphaned, least, 2*ttl+grace)
+	x.waits(t, "gone", orphaned, least, 2*ttl+grace)
 	x.planned(t)
 	x.waits(t, "silent", turnFailed, stall, stall+ttl)
 	bad := []events.Kind{turnFailed, interrupted, orphaned, stopRequested}

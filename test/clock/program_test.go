@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,13 @@ func build() error {
 	}
 	return nil
 }
+
+// addresses counts those that ownAddress has returned.
+var addresses atomic.Uint32
+
+// ownAddress returns an address of loopback, with any free port, at which nothing else listens. A port of it that was
+// closed is free until it is taken again: connections and other listeners are at 127.0.0.1.
+func ownAddress() string { return fmt.Sprintf("127.0.1.%d:0", addresses.Add(1)) }
 
 // set sets a clock to an offset from the machine's.
 func set(t *testing.T, clock string, by time.Duration) {

@@ -35,6 +35,7 @@ func TestOneOfThree(t *testing.T) {
 	for _, stream := range []string{"HF_LOG", "KV_hf_leases"} {
 		for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 			t.Run(stream+" "+by.String(), func(t *testing.T) {
+				t.Parallel() // most of the time it waits
 				urls, clocks := three(t)
 				w := watchCell(t, strings.Join(urls, ","))
 				serve(t, w.url)
@@ -62,9 +63,9 @@ func three(t *testing.T) (urls []string, clocks map[string]string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var routes []string
-	held := make([]net.Listener, brokers)
+	held, address := make([]net.Listener, brokers), ownAddress()
 	for i := range held {
-		l, err := net.Listen("tcp", loopback)
+		l, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

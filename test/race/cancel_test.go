@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	retryLanes = 1_000                 // sessions with a retry at the same time
+	aimed      = 10                    // retries of each session, one after the other: each aims better
 	firstDelay = 2 * time.Second       // the delay before the first attempt
 	aimBefore  = 12 * time.Millisecond // the first cancels are sent this long before the instant
 	aimSteps   = 24                    // the number of steps to as long after it
@@ -66,12 +66,12 @@ func TestCancelAndFire(t *testing.T) {
 	services(t, b)
 	var cancelled, fired atomic.Int64
 	var all sync.WaitGroup
-	lanes := min(retryLanes, *rounds)
+	lanes := max(*rounds/aimed, 1) // sessions with a retry at the same time
 	for n := range lanes {
 		l := open(t, b, fmt.Sprintf("r%d", n))
 		all.Go(func() {
 			aim := aiming{at: time.Duration(n%aimSteps)*aimBefore*2/aimSteps - aimBefore, step: aimStepMin}
-			for i := range *rounds / lanes {
+			for i := range aimed {
 				was, err := l.cancelAtTheInstant(t, fmt.Sprintf("t%d", i), aim.at)
 				switch {
 				case err != nil:

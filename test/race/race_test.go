@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,15 @@ import (
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
-var rounds = flag.Int("rounds", 10_000, "races of each sort")
+var rounds = flag.Int("rounds", quickOrLong(2_000, 10_000), "races of each sort")
+
+// quickOrLong is the first for everybody, the second where a test may take long.
+func quickOrLong(quick, long int) int {
+	if os.Getenv("HOLDFAST_LONG") != "" {
+		return long
+	}
+	return quick
+}
 
 const (
 	lanes   = 16               // concurrent sessions

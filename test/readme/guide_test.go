@@ -14,6 +14,7 @@ import (
 // TestProgramsOfGuides compiles each Go program of the guides and of the contract. A block that is no program is an
 // expression, or, marked as a part, lines of the deployer, which its own tests run.
 func TestProgramsOfGuides(t *testing.T) {
+	t.Parallel() // beside TestOutage, which waits
 	v := newVisitor(t)
 	deployer, err := os.ReadFile(root + "/examples/deployer/main.go")
 	if err != nil {
@@ -51,6 +52,7 @@ func TestProgramsOfGuides(t *testing.T) {
 
 // TestAgentGuide runs the program of the guide to agents, and all commands of the page in their order, on a cell.
 func TestAgentGuide(t *testing.T) {
+	t.Parallel() // beside TestOutage, which waits
 	v := newVisitor(t)
 	v.env = append(v.env, "PATH="+v.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")

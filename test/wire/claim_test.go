@@ -9,6 +9,7 @@ import (
 
 // TestWhoMayClaim checks the rules of incarnations and epochs with a plain client that keeps none of them.
 func TestWhoMayClaim(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	for _, inc := range []string{"99", "109", "110"} { // all of them live, and none supersedes another
 		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc,
@@ -81,6 +82,7 @@ func TestWhoMayClaim(t *testing.T) {
 // Each failure in a row waits twice as long, up to a minute, to the nanosecond, on every machine; twenty failures of a
 // kind are the limit (T1, T6, T17).
 func TestDelaysGrow(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

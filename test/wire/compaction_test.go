@@ -55,6 +55,7 @@ func (c *cell) compactionFails(session, inc string, id, kind string) {
 // At the threshold the conversation is compacted before the message is handed out; below it, or without usage reports,
 // it is not (C2 to C4).
 func TestOnSend(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {
@@ -112,6 +113,7 @@ func TestOnSend(t *testing.T) {
 // A turn that fills the context is stopped in one commit with the compaction, and continues as the same request, once
 // (C5).
 func TestMidStream(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -153,6 +155,7 @@ func TestMidStream(t *testing.T) {
 // Work that a person stops during a compaction does not start without a person when the compaction ends (R15): neither
 // the turn that was stopped for the compaction, nor a message.
 func TestAStopWhileItIsCompacted(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -189,6 +192,7 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 // A conversation that is too long for the model is compacted once, and the same turn is tried again; if it fails again,
 // the end has the reason (C11).
 func TestOverflow(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -250,6 +254,7 @@ func TestACompactionFails(t *testing.T) {
 
 // A compaction that did not help is not requested again; the document says stalled (C9).
 func TestACompactionOfNoUse(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 80_000)
@@ -271,6 +276,7 @@ func TestACompactionOfNoUse(t *testing.T) {
 
 // People may compact at any usage and while compaction is off, over a prompt only with force (C12, C16).
 func TestCompactByHand(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"compaction_threshold":1.0}`, 10)
@@ -312,6 +318,7 @@ func TestCompactByHand(t *testing.T) {
 
 // TestCheck: check returns what a compaction would do, and changes nothing (C13).
 func TestCheck(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 10_000)
@@ -362,6 +369,7 @@ func TestCheck(t *testing.T) {
 
 // An idle session is compacted, once, without a person as the asker (C13, C15).
 func TestIdle(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"idle_compaction_after_s":1}`, 5_000)
@@ -383,6 +391,7 @@ func TestIdle(t *testing.T) {
 
 // Usage is the input of the last report; malformed reports count as nothing (C1, C2).
 func TestUsageOfAllSorts(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {

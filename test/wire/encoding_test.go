@@ -9,6 +9,7 @@ import (
 // Clients in other languages encode some values in other ways: an error as a text, whole numbers with a point, unknown
 // attributes, missing data. A failed call counts as failed in each encoding.
 func TestFactsInOtherEncodings(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
@@ -53,6 +54,7 @@ func TestFactsInOtherEncodings(t *testing.T) {
 
 // Requests are read with the same tolerance; a refusal names the wrong field.
 func TestRequestsInOtherEncodings(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -85,6 +87,7 @@ func TestRequestsInOtherEncodings(t *testing.T) {
 // Leases from clients in any language: exclusive by default, with numbers and times in any encoding; a purged lease is
 // released like a deleted one.
 func TestLeasesInOtherEncodings(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
 		rev, err := c.leases.Put(t.Context(), "ticket.h1", []byte("a ticket"))

@@ -58,6 +58,7 @@ func event(inc string, changes map[string]any) string {
 }
 
 func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -153,6 +154,7 @@ func (c *cell) send(subject, body string, guard int) uint64 {
 }
 
 func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	long := strings.Repeat("x", 129)
@@ -175,6 +177,7 @@ func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
 
 // An id may hold any byte; source has it unchanged or encoded.
 func TestIDsOfAnyBytes(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	rev, err := c.leases.Put(t.Context(), "ticket.my=2Eh=2F1", nil)
 	if err != nil {
@@ -199,6 +202,7 @@ func TestIDsOfAnyBytes(t *testing.T) {
 }
 
 func TestLimitsOfASession(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

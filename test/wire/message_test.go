@@ -49,6 +49,7 @@ func (c *cell) completes(session, inc string, epoch int, turn string) {
 // Messages are handed out in the order in which they were accepted, each once, with their content; the next one when
 // the turn before has completed (C7).
 func TestMessagesAreHandedOutInOrder(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -106,6 +107,7 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 
 // An idle session's message and the turn for it are one commit; content may be any JSON, or a reference.
 func TestContentTravelsAsItIs(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`,
@@ -135,6 +137,7 @@ func TestContentTravelsAsItIs(t *testing.T) {
 // Content that is too large for a fact is stored as an object by the sender, with any client, and the message has the
 // object's name.
 func TestContentByReference(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
@@ -168,6 +171,7 @@ func TestContentByReference(t *testing.T) {
 
 // Each refusal has its code, and its body has the reason.
 func TestSendRefuses(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -221,6 +225,7 @@ func TestSendRefuses(t *testing.T) {
 
 // A message can be withdrawn until a turn has taken it (C18).
 func TestWithdraw(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -269,6 +274,7 @@ func TestWithdraw(t *testing.T) {
 
 // A person's message supersedes waiting prompts (P14); a synthetic one does not.
 func TestAMessageOvertakesQuestions(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", lasting)
 	ask := []fact{{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
@@ -304,6 +310,7 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 
 // After an abandoned failure and after a stop the queue waits for a person; behind a retry it waits for the retry (C7).
 func TestTheQueueWaitsAfterAFailure(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, kind := range map[string]string{"later": "server_error", "never": "authentication"} {

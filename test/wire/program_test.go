@@ -49,6 +49,7 @@ func (c *cell) get(path string) (code int, body string) {
 }
 
 func TestEverythingIsSetUpAsWritten(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t, "--prefix", "cell2")
 	for name, ok := range map[string]func(jetstream.StreamConfig) bool{
 		"CELL2_LOG": func(s jetstream.StreamConfig) bool {
@@ -110,6 +111,7 @@ func TestEverythingIsSetUpAsWritten(t *testing.T) {
 }
 
 func TestATargetThatCannotStartReportsWhy(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	nats, data := c.nc.ConnectedUrl(), filepath.Join(c.dir, "data")
 	other := t.TempDir()
@@ -145,6 +147,7 @@ func TestATargetThatCannotStartReportsWhy(t *testing.T) {
 }
 
 func TestANewerLayoutIsLeftAlone(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	s, err := c.js.Stream(t.Context(), "HF_LOG")
 	if err != nil {
@@ -180,6 +183,7 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 
 // The feed has each counted fact in order, and what containment closed.
 func TestTheFeed(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},

@@ -79,6 +79,7 @@ func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 
 // The receipt of an answer depends on the session's owner.
 func TestAnAnswerOwesATurnOrNot(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}
@@ -199,6 +200,7 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 
 // A person's chat message supersedes a prompt with or without an owner (P14); a synthetic one does not.
 func TestAMessageSupersedesAQuestion(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`),
@@ -227,6 +229,7 @@ func TestAMessageSupersedesAQuestion(t *testing.T) {
 }
 
 func TestMalformedQuestionsStillBlock(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

@@ -78,6 +78,7 @@ func (c *cell) busy(inc string) {
 
 // Documents and views are a cache of the log (V13): after a loss or damage they are rebuilt unchanged.
 func TestRebuildFromTheLogAlone(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.busy(inc)
@@ -121,6 +122,7 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 
 // Each service may run more than once; when one process ends, the others take over (R9).
 func TestReplicasTakeOver(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

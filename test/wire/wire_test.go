@@ -241,6 +241,7 @@ func at(doc map[string]any, path ...string) any {
 }
 
 func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t, "--grace", "1s", "--adoption-grace", "1s")
 	inc := c.lease("ready", dying)
 	c.open("s1", inc)
@@ -296,6 +297,7 @@ func (c *cell) takeOver(work map[string]any) {
 }
 
 func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
@@ -325,6 +327,7 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 }
 
 func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
@@ -337,6 +340,7 @@ func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
 }
 
 func TestEverythingIsThereAfterAKill(t *testing.T) {
+	t.Parallel() // it waits for other processes
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
