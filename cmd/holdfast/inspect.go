@@ -139,6 +139,9 @@ func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*s
 			delete(byName, name) // a key that changes meanwhile is listed again
 			delete(bad.causes, name)
 			s, err := session.Decode(e.Value)
+			if err == nil && events.SessionKey(s.Ref()) != e.Key {
+				err = errOtherKey
+			}
 			switch {
 			case err != nil:
 				bad.causes[name] = err
@@ -174,7 +177,9 @@ func promptsCommand(a *app) *cobra.Command {
 	var harness, root string
 	var all bool
 	long, example := describe("List what waits for a person: the people's view as it is stored. With S only what "+
-		"waits in this session.", "holdfast prompts", "holdfast prompts build-42", "holdfast prompts --all --json")
+		"waits in this session.\n\n"+
+		"Entries that cannot be read are named on stderr, with exit code 1; all others are listed.",
+		"holdfast prompts", "holdfast prompts build-42", "holdfast prompts --all --json")
 	cmd := &cobra.Command{Use: "prompts [S]", Short: "List what waits for a person", Long: long, Example: example,
 		GroupID: groupInspect, Args: arguments(0, 1)}
 	a.addFlags(cmd, optionsCommand)
@@ -190,38 +195,80 @@ func promptsCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			bs, err := a.blockers(ctx, b, harness, func(x *session.Blocker) bool {
-				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting) &&
-					(only.Session == "" || x.Harness == only.Harness && x.Session == only.Session)
+			bs, err := a.blockers(ctx, b, harness, only, func(x *session.Blocker) bool {
+				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting)
 			})
-			if err != nil {
+			bad, some := errors.AsType[*unreadable](err)
+			if err != nil && !some {
 				return err
 			}
-			return a.printPrompts(ctx, b, bs)
+			if err := a.printPrompts(ctx, b, bs); err != nil {
+				return err
+			}
+			if some {
+				return bad
+			}
+			return nil
 		})
 	}
 	return cmd
 }
 
-// blockers returns the selected entries of the people's view, oldest first.
-func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string,
+// blockers returns the selected entries of the people's view, oldest first: those of one session, or of all sessions of
+// the harness. With an error it returns those that were read; an [unreadable] error is about the others alone.
+func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string, only events.Ref,
 	wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	byKey := map[string]*session.Blocker{}
+	byKey, bad := map[string]*session.Blocker{}, &unreadable{what: "prompt", causes: map[string]error{}}
 	err := b.KV.List(ctx, kv.State, events.BlockerKeys(harness, ""), func(e kv.Entry) error {
-		var x session.Blocker
-		if err := json.Unmarshal(e.Value, &x); err != nil {
-			return fmt.Errorf("holdfast: %s: %w", e.Key, err)
+		if r, err := events.ParseViewKey(e.Key); only.Session != "" && (err != nil || r != only) {
+			return nil
 		}
-		if delete(byKey, e.Key); wants(&x) {
-			byKey[e.Key] = &x
+		name := blockerName(e.Key)
+		delete(byKey, e.Key) // a key that changes meanwhile is listed again
+		delete(bad.causes, name)
+		x, err := readBlocker(e)
+		switch {
+		case err != nil:
+			bad.causes[name] = err
+		case wants(x):
+			byKey[e.Key] = x
 		}
 		return nil
 	})
+	if err == nil && len(bad.causes) > 0 {
+		err = bad
+	}
 	all := sortedValues(byKey)
 	slices.SortStableFunc(all, func(x, y *session.Blocker) int { return x.ArmedAt.Compare(y.ArmedAt) })
 	return all, err
+}
+
+// readBlocker reads an entry of the people's view. An entry of another prompt than its key names is an error: a person
+// would answer that one.
+func readBlocker(e kv.Entry) (*session.Blocker, error) {
+	var x session.Blocker
+	if err := json.Unmarshal(e.Value, &x); err != nil {
+		return nil, fmt.Errorf("its body: %w", err)
+	}
+	if events.BlockerKey(x.Harness, x.Root, x.Session, x.Prompt) != e.Key {
+		return nil, errOtherKey
+	}
+	return &x, nil
+}
+
+// errOtherKey means that an entry is not the one that its key names.
+var errOtherKey = errors.New("it is not what its key names")
+
+// blockerName returns the name of an entry for people: its session and its prompt, or its key if that names none.
+func blockerName(key string) string {
+	r, err := events.ParseViewKey(key)
+	prompt, promptErr := events.ID(key[strings.LastIndex(key, ".")+1:])
+	if err != nil || promptErr != nil {
+		return key
+	}
+	return r.String() + " " + prompt
 }
 
 func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,6 +34,11 @@ func TestSessionsBesideDocumentsThatCannotBeRead(t *testing.T) {
 	whole("first")
 	store("damaged", []byte("{"))
 	store("newer", []byte(`{"v":99,"harness":"agent","session":"newer"}`))
+	other, err := session.New(events.Ref{Harness: "agent", Session: "first"}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store("strange", other)
 	whole("last")
 	for _, args := range [][]string{{"sessions"}, {"sessions", "--json"}, {"sessions", "--limit", "2"}} {
 		var out, stderr bytes.Buffer
@@ -45,7 +51,8 @@ func TestSessionsBesideDocumentsThatCannotBeRead(t *testing.T) {
 				t.Errorf("%q: no session %s in\n%s", args, id, out.String())
 			}
 		}
-		for _, want := range []string{"2 sessions cannot be read: agent/damaged: ", "; agent/newer: ", "version 99"} {
+		for _, want := range []string{"3 sessions cannot be read: agent/damaged: ", "; agent/newer: ", "version 99",
+			"; agent/strange: it is not what its key names"} {
 			if !strings.Contains(stderr.String(), want) {
 				t.Errorf("%q: no %q in\n%s", args, want, stderr.String())
 			}
@@ -53,5 +60,55 @@ func TestSessionsBesideDocumentsThatCannotBeRead(t *testing.T) {
 		if len(args) == 1 && !strings.HasSuffix(stderr.String(), "\n  upgrade this program, or `holdfast rebuild`\n") {
 			t.Errorf("%q: no advice in\n%s", args, stderr.String())
 		}
+	}
+}
+
+// TestPromptsBesideEntriesThatCannotBeRead: `prompts` lists all others, names those, and exits with 1.
+func TestPromptsBesideEntriesThatCannotBeRead(t *testing.T) {
+	srv := natstest.Start(t)
+	b := natstest.Bus(t, srv)
+	store := func(prompt, body string) {
+		t.Helper()
+		key := events.BlockerKey("agent", "root", "s 1", prompt)
+		if _, err := b.KV.Store(t.Context(), kv.State, key, []byte(body), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const whole = `{"harness":"agent","root":"root","session":"s 1","prompt":"%s","status":"awaiting","title":"t %[1]s"}`
+	for _, prompt := range []string{"first", "last"} {
+		store(prompt, fmt.Sprintf(whole, prompt))
+	}
+	store("damaged", "{")
+	store("null", "null")
+	store("strange", fmt.Sprintf(whole, "first"))
+	for _, args := range [][]string{{"prompts"}, {"prompts", "--json"}, {"prompts", "--all", "--harness", "agent"}} {
+		var out, stderr bytes.Buffer
+		p := &Program{Args: append(args, "--nats", srv.URL(), "--timeout", "1m"), Stdout: &out, Stderr: &stderr}
+		if code := p.Run(t.Context()); code != exitFailed {
+			t.Errorf("%q: exit code %d\n%s", args, code, stderr.String())
+		}
+		for _, prompt := range []string{"first", "last"} {
+			if strings.Count(out.String(), "t "+prompt) != 1 {
+				t.Errorf("%q: prompt %s is not listed once in\n%s", args, prompt, out.String())
+			}
+		}
+		for _, want := range []string{"3 prompts cannot be read: agent/s 1 damaged: ",
+			"; agent/s 1 null: it is not what its key names", "; agent/s 1 strange: it is not what its key names",
+			"upgrade this program, or `holdfast rebuild`"} {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("%q: no %q in\n%s", args, want, stderr.String())
+			}
+		}
+	}
+	other := events.Ref{Harness: "agent", Session: "s 2"}
+	doc, err := session.New(other).Encode()
+	if err == nil {
+		_, err = b.KV.Store(t.Context(), kv.State, events.SessionKey(other), doc, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := runAs(t, srv.URL(), exitDone, "prompts", "agent/s 2"); strings.Contains(said, "cannot be read") {
+		t.Errorf("about another session: %s", said)
 	}
 }
