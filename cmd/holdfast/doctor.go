@@ -375,23 +375,45 @@ func (p *patient) suspects(ctx context.Context) {
 		"could not be recovered: "+shorten(names))
 }
 
-// aside reports the sessions that the ledger has set aside because their fold failed.
+// aside reports the sessions that the ledger has set aside. An attempt that has failed is wrong; the first attempt is
+// under way by design, for example while a long session is read.
 func (p *patient) aside(ctx context.Context) error {
-	names := map[events.Ref]string{}
+	var failed, unfed, reading []string
 	err := p.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
+		r, err := events.ParseAsideKey(e.Key)
+		if err != nil {
+			return nil // not written by a ledger
+		}
 		var note ledger.Aside
-		if json.Unmarshal(e.Value, &note) == nil && note.Behind {
-			names[note.Ref] = note.Ref.String() + " (" + note.Reason + ")"
+		if json.Unmarshal(e.Value, &note) != nil || note.Ref != r {
+			note = ledger.Aside{Ref: r, Behind: true, Failures: 1, Reason: "its note cannot be read"}
+		}
+		name := r.String() + " (" + note.Reason + ")"
+		switch {
+		case note.Failures == 0:
+			reading = append(reading, name)
+		case note.Behind:
+			failed = append(failed, name)
+		default:
+			unfed = append(unfed, name)
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("holdfast: doctor: sessions set aside: %w", err)
 	}
-	p.check(len(names), "set aside", levelWrong,
-		"their documents are not up to date; the ledger tries again by itself, at least once a minute: remove the "+
-			"cause",
-		"cannot be folded: "+shorten(slices.Collect(maps.Values(names))))
+	if len(reading) > 0 {
+		p.add("folded apart", levelNote, "wait: each gets its turn; run doctor again",
+			"%d are read apart from the others: %s", len(reading), shorten(reading))
+	}
+	if len(unfed) > 0 {
+		p.add("owed to the feed", levelWrong,
+			"their documents are up to date, the feed lacks events of them; the ledger tries again by itself, at "+
+				"least once a minute: remove the cause", "%d cannot be fed: %s", len(unfed), shorten(unfed))
+	}
+	p.check(len(failed), "set aside", levelWrong, "their documents are not up to date; the ledger tries again by "+
+		"itself, at least once a minute: remove the cause, and the note goes with the next attempt",
+		"cannot be folded: "+shorten(failed))
 	return nil
 }
 

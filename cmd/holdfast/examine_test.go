@@ -404,13 +404,22 @@ func TestDoctorOnWhatServicesNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, behind := range map[string]bool{"s1": true, "fed": false} {
-		r := events.Ref{Harness: "h1", Session: name}
-		c.keep(kv.State, events.AsideKey(r), ledger.Aside{Ref: r, Behind: behind, Reason: "a wrong place"})
+	asideOf := func(name string) events.Ref { return events.Ref{Harness: "h1", Session: name} }
+	for name, note := range map[string]ledger.Aside{
+		"s1":   {Behind: true, Failures: 1, Reason: "a wrong place"},
+		"long": {Behind: true, Reason: "too far behind"},
+		"fed":  {Failures: 2, Reason: "too large"},
+	} {
+		note.Ref = asideOf(name)
+		c.keep(kv.State, events.AsideKey(note.Ref), note)
 	}
+	c.keep(kv.State, events.AsideKey(asideOf("odd")), nil)
 	c.keep(kv.Leases, events.ClockKey(), events.Steps{{Seq: 7, ByMS: -time.Hour.Milliseconds(), At: now}})
 	found = c.doctor()
-	expect(t, found, "set aside", levelWrong, "1 cannot be folded: h1/s1 (a wrong place)")
+	expect(t, found, "set aside", levelWrong,
+		"2 cannot be folded: h1/odd (its note cannot be read), h1/s1 (a wrong place)")
+	expect(t, found, "owed to the feed", levelWrong, "1 cannot be fed: h1/fed (too large)")
+	expect(t, found, "folded apart", levelNote, "1 are read apart from the others: h1/long (too far behind)")
 	expect(t, found, "clock", levelNote, "the broker's clock was set back by 1h0m0s")
 }
 

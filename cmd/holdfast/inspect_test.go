@@ -74,7 +74,8 @@ func TestPromptsBesideEntriesThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const whole = `{"harness":"agent","root":"root","session":"s 1","prompt":"%s","status":"awaiting","title":"t %[1]s"}`
+	const whole = `{"harness":"agent","root":"root","session":"s 1","prompt":"%s",` +
+		`"status":"awaiting","title":"t %[1]s"}`
 	for _, prompt := range []string{"first", "last"} {
 		store(prompt, fmt.Sprintf(whole, prompt))
 	}

@@ -15,7 +15,10 @@ import (
 
 // Limits for sessions that are set aside.
 const (
-	asideAtOnceMax = 2 // sessions that are folded apart at the same time
+	asideAtOnceMax = 3      // sessions that are folded apart at the same time
+	asideOfOneMax  = 2      // of them, sessions of one harness
+	asidePassesMax = 5      // of one attempt over commits that arrive meanwhile: then other sessions have their turn
+	servedMax      = 10_000 // harnesses whose turns are remembered; beyond it all are forgotten
 	asidePauseMin  = time.Second
 	asidePauseMax  = time.Minute
 	asideReasonMax = 500    // bytes of an error in a note
@@ -26,6 +29,9 @@ const (
 	asideEndedMax  = 10_000 // ended prompts whose entries are checked again
 	showAttempts   = 10     // of writing the views of a session that is folded with the others meanwhile
 )
+
+// errBusy means that commits of a session arrive as fast as they are folded apart.
+var errBusy = errors.New("ledger: its commits arrive as fast as they are folded")
 
 // errLong means that a session needs more of the log than a batch may read.
 var errLong = errors.New("ledger: too far behind its log to be folded in passing")
@@ -50,6 +56,10 @@ type apart struct {
 	past map[events.Ref]uint64 // folded up to here when it came back: later deliveries up to here are skipped
 	owed map[events.Ref]*owedViews
 	news chan struct{}
+
+	under  map[string]int    // attempts that run, by harness
+	served map[string]uint64 // the last turn of each harness
+	turns  uint64
 }
 
 // owedViews are the views of a session that may be missing, after facts before its document were fed again. The next
@@ -70,7 +80,7 @@ type waiting struct {
 
 func newApart() *apart {
 	return &apart{of: map[events.Ref]*waiting{}, past: map[events.Ref]uint64{}, owed: map[events.Ref]*owedViews{},
-		news: make(chan struct{}, 1)}
+		news: make(chan struct{}, 1), under: map[string]int{}, served: map[string]uint64{}}
 }
 
 func (a *apart) clear() {
@@ -208,12 +218,10 @@ func (f *folder) owe(ctx context.Context, note Aside) error {
 	rev := uint64(0)
 	if w := f.apart.of[note.Ref]; w != nil {
 		rev = w.rev
-		note.From, note.To, note.Behind = min(note.From, w.note.From), max(note.To, w.note.To), note.Behind ||
-			w.note.Behind
-		note.Since, note.Failures = w.note.Since, w.note.Failures
+		note.add(w.note)
 	}
 	f.apart.mu.Unlock()
-	if rev, err = f.storeNote(ctx, note, rev); err != nil {
+	if rev, err = f.storeNote(ctx, &note, rev); err != nil {
 		return err
 	}
 	f.apart.mu.Lock()
@@ -229,15 +237,14 @@ func (f *folder) owe(ctx context.Context, note Aside) error {
 	return nil
 }
 
-// storeNote stores a note over the present one.
-func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64, error) {
-	note.Reason = note.Reason[:min(len(note.Reason), asideReasonMax)]
-	body, err := json.Marshal(note)
-	if err != nil {
-		return 0, fmt.Errorf("ledger: note of %s: %w", note.Ref, err)
-	}
+// storeNote stores a note over the present one, with what that one says is owed.
+func (f *folder) storeNote(ctx context.Context, note *Aside, rev uint64) (uint64, error) {
 	key := events.AsideKey(note.Ref)
 	for {
+		body, err := note.encode()
+		if err != nil {
+			return 0, err
+		}
 		at, err := f.bus.KV.Store(ctx, kv.State, key, body, rev)
 		if !errors.Is(err, bus.ErrLostRace) {
 			return at, err
@@ -246,48 +253,139 @@ func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64,
 		if err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return 0, err
 		}
-		rev = e.Rev
+		if rev = e.Rev; err == nil {
+			if was, ok := readNote(note.Ref, e); ok {
+				note.add(was)
+			}
+		}
 	}
+}
+
+// add adds what another note of the session says is owed.
+func (n *Aside) add(was Aside) {
+	n.From, n.To, n.Behind = min(n.From, was.From), max(n.To, was.To), n.Behind || was.Behind
+	n.Since, n.Failures = was.Since, was.Failures
+}
+
+func (n *Aside) encode() ([]byte, error) {
+	n.Reason = n.Reason[:min(len(n.Reason), asideReasonMax)]
+	body, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: note of %s: %w", n.Ref, err)
+	}
+	return body, nil
+}
+
+// readNote reads the note of a session. ok is false for one that no ledger wrote, or that is damaged.
+func readNote(r events.Ref, e kv.Entry) (note Aside, ok bool) {
+	err := json.Unmarshal(e.Value, &note)
+	return note, err == nil && note.Ref == r
+}
+
+// errNote is the reason in place of a note that cannot be read.
+var errNote = errors.New("ledger: its note cannot be read")
+
+// noteOf reads the note of a session. If it cannot be read, the session is folded and fed again from its first commit:
+// the commits that the note was about are acknowledged.
+func (f *folder) noteOf(ctx context.Context, r events.Ref, e kv.Entry) (Aside, error) {
+	if note, ok := readNote(r, e); ok {
+		return note, nil
+	}
+	head, err := f.bus.Log.Head(ctx, r)
+	if err != nil {
+		return Aside{}, err
+	}
+	return Aside{Ref: r, Behind: true, To: head, Reason: errNote.Error(), Since: e.At, Failures: 1}, nil
+}
+
+// listNotes calls fn with each note of a session that was set aside.
+func (f *folder) listNotes(ctx context.Context, fn func(events.Ref, kv.Entry) error) error {
+	err := f.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
+		r, err := events.ParseAsideKey(e.Key)
+		if err != nil {
+			return nil // not written by a ledger
+		}
+		return fn(r, e)
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: sessions set aside: %w", err)
+	}
+	return nil
 }
 
 // learnAside reads which sessions other processes have set aside, when this process becomes the active one.
 func (f *folder) learnAside(ctx context.Context) error {
 	f.apart.clear()
-	err := f.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
-		var note Aside
-		r, err := events.ParseAsideKey(e.Key)
-		if err != nil || json.Unmarshal(e.Value, &note) != nil || note.Ref != r {
-			return nil // not written by a ledger
+	acked, err := f.bus.Consumers.Acked(ctx, Source(f.cfg))
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	err = f.listNotes(ctx, func(r events.Ref, e kv.Entry) error {
+		note, err := f.noteOf(ctx, r, e)
+		if err != nil {
+			return err
+		}
+		if note.Behind { // what was delivered to the process before is in no note
+			note.To = max(note.To, acked)
 		}
 		f.apart.mu.Lock()
 		defer f.apart.mu.Unlock()
 		f.apart.of[r] = &waiting{note: note, rev: e.Rev, last: note.To}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("ledger: sessions set aside: %w", err)
-	}
 	f.apart.notify()
-	return nil
+	return err
+}
+
+// findNotes adds the notes that this process does not know, once they were found twice at the same revision: a process
+// that was the active one before may store a note after this one has learned them, and a note may stand because its
+// deletion failed. It returns the unknown notes for the next call, by session.
+func (f *folder) findNotes(ctx context.Context, before map[events.Ref]uint64) (map[events.Ref]uint64, error) {
+	unknown := map[events.Ref]uint64{}
+	err := f.listNotes(ctx, func(r events.Ref, e kv.Entry) error {
+		if _, _, known := f.apart.recorded(r); known {
+			return nil
+		}
+		if before[r] != e.Rev {
+			unknown[r] = e.Rev
+			return nil
+		}
+		note, err := f.noteOf(ctx, r, e)
+		if err != nil {
+			return err
+		}
+		f.apart.mu.Lock()
+		defer f.apart.mu.Unlock()
+		if f.apart.of[r] == nil && f.active.Load() {
+			f.apart.of[r] = &waiting{note: note, rev: e.Rev, last: note.To}
+			f.cache.drop(r) // its document changes
+			f.log.Warn().Str("session", r.String()).Msg("a note of another process: the session is folded apart")
+		}
+		return nil
+	})
+	return unknown, err
 }
 
 // workApart folds what was set aside, a few sessions at a time, until ctx ends.
 func (f *folder) workApart(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
-	slots := make(chan struct{}, asideAtOnceMax)
+	var unknown map[events.Ref]uint64
+	look := time.Now().Add(f.lookEvery)
 	for {
-		next := asidePauseMax
 		now := time.Now() // only schedules attempts
-		for _, w := range f.apart.due(now, &next) {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return nil
+		if f.active.Load() && !look.After(now) {
+			found, err := f.findNotes(ctx, unknown)
+			if err != nil && ctx.Err() == nil {
+				f.log.Warn().AnErr("err", err).Msg("notes of sessions set aside were not read: again in a minute")
 			}
+			unknown, look = found, now.Add(f.lookEvery)
+		}
+		next := f.lookEvery
+		for _, r := range f.apart.due(now, &next) {
 			all.Go(func() {
-				defer func() { <-slots }()
-				f.tryApart(ctx, w)
+				defer f.apart.leave(r.Harness)
+				f.tryApart(ctx, r)
 			})
 		}
 		rest := time.NewTimer(next)
@@ -302,30 +400,67 @@ func (f *folder) workApart(ctx context.Context) error {
 	}
 }
 
-// due removes and returns the sessions to try now, and shortens next to the next instant.
+// due returns the sessions to try now, as many as there is room for, and shortens next to the next instant. Harnesses
+// take turns, and none has all places: a harness with many sessions, or long ones, delays its own.
 func (a *apart) due(now time.Time, next *time.Duration) []events.Ref {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	running := 0
+	for _, n := range a.under {
+		running += n
+	}
 	var due []events.Ref
-	for r, w := range a.of {
-		switch {
-		case w.busy:
-		case w.next.After(now):
-			*next = min(*next, w.next.Sub(now))
-		default:
-			w.busy = true
-			due = append(due, r)
+	for ; running < asideAtOnceMax; running++ {
+		r, ok := a.first(now, next)
+		if !ok {
+			break
 		}
+		a.of[r].busy = true
+		a.under[r.Harness]++
+		if len(a.served) >= servedMax {
+			clear(a.served)
+		}
+		a.turns++
+		a.served[r.Harness] = a.turns
+		due = append(due, r)
 	}
 	return due
 }
 
+// first returns the session to try first: of the harness whose turn was longest ago, the one that is due the longest.
+func (a *apart) first(now time.Time, next *time.Duration) (first events.Ref, ok bool) {
+	for r, w := range a.of {
+		switch {
+		case w.busy || a.under[r.Harness] >= asideOfOneMax: // the end of an attempt is news
+		case w.next.After(now):
+			*next = min(*next, w.next.Sub(now))
+		case !ok || a.served[r.Harness] < a.served[first.Harness],
+			a.served[r.Harness] == a.served[first.Harness] && w.next.Before(a.of[first].next):
+			first, ok = r, true
+		}
+	}
+	return first, ok
+}
+
+// leave ends an attempt.
+func (a *apart) leave(harness string) {
+	a.mu.Lock()
+	if a.under[harness]--; a.under[harness] == 0 {
+		delete(a.under, harness)
+	}
+	a.mu.Unlock()
+	a.notify()
+}
+
 // tryApart folds one session that was set aside, and schedules another attempt if that fails.
 func (f *folder) tryApart(ctx context.Context, r events.Ref) {
-	err := f.comeBack(ctx, r)
-	if err == nil || ctx.Err() != nil {
-		return
+	if err := f.comeBack(ctx, r); err != nil && ctx.Err() == nil {
+		f.retry(ctx, r, err)
 	}
+}
+
+// retry schedules another attempt, and stores why the last one failed.
+func (f *folder) retry(ctx context.Context, r events.Ref, err error) {
 	f.apart.mu.Lock()
 	w := f.apart.of[r]
 	if w == nil {
@@ -333,22 +468,35 @@ func (f *folder) tryApart(ctx context.Context, r events.Ref) {
 		return
 	}
 	w.busy = false
-	w.note.Failures++
 	w.note.Reason = err.Error()
+	if w.note.Failures++; errors.Is(err, errBusy) {
+		w.note.Failures = 0 // the document was made from the log
+	}
 	pause := asidePauseMax
-	if n := w.note.Failures - 1; n < 6 {
+	if n := max(w.note.Failures-1, 0); n < 6 {
 		pause = asidePauseMin << n
 	}
 	w.next = time.Now().Add(pause)
 	note, rev := w.note, w.rev
 	f.apart.mu.Unlock()
-	f.apart.notify()
 	f.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("still set aside")
-	if rev, err = f.storeNote(ctx, note, rev); err == nil {
-		f.apart.mu.Lock()
-		if w := f.apart.of[r]; w != nil {
-			w.rev = rev
-		}
-		f.apart.mu.Unlock()
+	body, err := note.encode()
+	if err != nil {
+		return
+	}
+	// only over the note that is there: another process may have removed it
+	rev, err = f.bus.KV.Store(ctx, kv.State, events.AsideKey(r), body, rev)
+	if errors.Is(err, bus.ErrLostRace) { // or an earlier write had an unknown outcome
+		var e kv.Entry
+		e, err = f.bus.KV.Load(ctx, kv.State, events.AsideKey(r))
+		rev = e.Rev
+	}
+	if err != nil {
+		return
+	}
+	f.apart.mu.Lock()
+	defer f.apart.mu.Unlock()
+	if w := f.apart.of[r]; w != nil {
+		w.rev = rev
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -707,5 +708,266 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	leave()
 	if r := ask(t.Context()); r == nil || r.Code != 410 {
 		t.Errorf("when the others have left: %v", r)
+	}
+}
+
+// TestHarnessesTakeTurnsApart: sessions of one harness, however many are set aside, take no turn of another harness's,
+// and never all places.
+func TestHarnessesTakeTurnsApart(t *testing.T) {
+	a, now := newApart(), at0
+	names := []string{"many", "also-many", "one"}
+	for i := range 200 {
+		for _, h := range names[:2] {
+			a.of[events.Ref{Harness: h, Session: fmt.Sprint(i)}] = &waiting{}
+		}
+	}
+	a.of[events.Ref{Harness: "one", Session: "s"}] = &waiting{}
+	due := func() []events.Ref {
+		next := time.Hour
+		return a.due(now, &next)
+	}
+	for round := range 20 {
+		of := map[string]int{}
+		started := due()
+		for _, r := range started {
+			of[r.Harness]++
+		}
+		if len(started) != asideAtOnceMax || of["one"] != 1 || of["many"] != 1 || len(due()) != 0 {
+			t.Fatalf("round %d: %v were tried", round, started)
+		}
+		for _, r := range started {
+			a.leave(r.Harness)
+			if w := a.of[r]; r.Harness == "one" {
+				w.busy = false
+			} else {
+				delete(a.of, r)
+			}
+		}
+	}
+	clear(a.of)
+	for i := range asideAtOnceMax {
+		a.of[events.Ref{Harness: "many", Session: fmt.Sprint(i)}] = &waiting{}
+	}
+	if n := len(due()); n != asideOfOneMax {
+		t.Errorf("%d of %d places for one harness", n, asideAtOnceMax)
+	}
+	a.of[events.Ref{Harness: "one", Session: "s"}] = &waiting{}
+	if got := due(); len(got) != 1 || got[0].Harness != "one" {
+		t.Errorf("beside a harness with many sessions: %v", got)
+	}
+}
+
+// TestABusySessionLeavesItsPlace: commits of a session arrive while it is folded apart, again and again. Its attempt
+// ends, so that other sessions get its place, and it is tried again without a failure.
+func TestABusySessionLeavesItsPlace(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	f := w.folder()
+	if err := f.owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 2, Reason: "odd"}); err != nil {
+		t.Fatal(err)
+	}
+	passes := 0
+	err := f.passes(t.Context(), ref, func(c *catcher) error {
+		if passes++; passes > 2*asidePassesMax {
+			return errLong
+		}
+		f.apart.of[ref].last++
+		c.note.Failures = 1
+		err := c.run(t.Context())
+		if passes == 1 {
+			w.forge(ref, func(st *session.State) { st.Title = "marked" })
+		}
+		return err
+	})
+	if !errors.Is(err, errBusy) || passes != asidePassesMax {
+		t.Fatalf("%v after %d passes", err, passes)
+	}
+	f.apart.of[ref].note.Failures = 2
+	f.retry(t.Context(), ref, err)
+	x := f.apart.of[ref]
+	if x.busy || x.note.Failures > 0 || !strings.Contains(x.note.Reason, errBusy.Error()) || x.next.IsZero() {
+		t.Errorf("after an attempt: %+v", x)
+	}
+	if st := w.document(ref, w.seq[ref]); st.Title != "marked" {
+		t.Error("each pass reads the session from its first commit")
+	}
+	x.next = time.Time{}
+	w.apart(f)
+	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+}
+
+// TestANoteThatWasRemovedStaysRemoved: an attempt fails in a process after another one has removed the note.
+func TestANoteThatWasRemovedStaysRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.stateMax(3_000)
+	w.tooLarge(ref)
+	f := w.folder()
+	w.fold(f, w.delivered(int(w.seq[ref]))...)
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.AsideKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.KV.Delete(t.Context(), kv.State, e.Key, e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	f.tryApart(t.Context(), ref)
+	if n := w.aside(ref); n != nil || f.apart.of[ref].note.Failures != 1 {
+		t.Errorf("the note is there again: %+v", n)
+	}
+}
+
+// TestANoteThatNoProcessKnows: the active process finds a note that another process has stored after the take-over, or
+// whose deletion failed. It folds the session apart, and removes the note.
+func TestANoteThatNoProcessKnows(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	f := w.folder()
+	if err := f.Takeover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.fold(f, w.delivered(2)...)
+	if err := w.folder().owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 2, Reason: "odd"}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := f.findNotes(t.Context(), nil)
+	if err != nil || found[ref] == 0 || f.apart.of[ref] != nil {
+		t.Fatalf("found at first %v, %v, and worked on: %v", found, err, f.apart.of[ref])
+	}
+	f.active.Store(false)
+	if _, err = f.findNotes(t.Context(), found); err != nil || f.apart.of[ref] != nil {
+		t.Fatalf("an inactive process works on it: %v", err)
+	}
+	f.active.Store(true)
+	f.lookEvery = time.Millisecond
+	w.apart(f)
+	natstest.Until(t, "the note to be removed", func() bool { return w.aside(ref) == nil })
+	w.same(ref)
+}
+
+// TestANoteThatCannotBeRead: the commits that it was about are acknowledged, and may be in no document. The session is
+// folded and fed from its first commit.
+func TestANoteThatCannotBeRead(t *testing.T) {
+	for _, body := range []string{"{", "null", `{"harness":"h1","session":"other","behind":true}`} {
+		w := newWorld(t)
+		w.open(ref)
+		w.settle(Default()) // a rebuild feeds nothing
+		key := events.AsideKey(ref)
+		if _, err := w.bus.KV.Store(t.Context(), kv.State, key, []byte(body), 0); err != nil {
+			t.Fatal(err)
+		}
+		f := w.folder()
+		if err := f.Takeover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.apart(f)
+		w.same(ref)
+		natstest.Until(t, "the note to be removed", func() bool { return w.load(key) == nil })
+		if n := len(stored(t, w.server.URL(), w.bus.Cell().FeedStream())); n != 4 {
+			t.Errorf("%s: %d facts were fed, want 4", body, n)
+		}
+	}
+}
+
+// TestWhatWasDeliveredMeanwhileIsFed: commits of a session arrive while it is set aside, and a rebuild, which feeds
+// nothing, folds them. They are fed when the session is back, also if another process takes over in between.
+func TestWhatWasDeliveredMeanwhileIsFed(t *testing.T) {
+	for name, takeOver := range map[string]bool{"the same process": false, "the next one": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open(ref)
+			w.stateMax(3_000)
+			w.tooLarge(ref)
+			ms := w.delivered(int(w.seq[ref]))
+			f := w.folder()
+			w.fold(f, ms[:len(ms)-5]...)
+			if w.aside(ref) == nil {
+				t.Fatal("nothing was set aside")
+			}
+			w.fold(f, ms[len(ms)-5:]...)
+			w.stateMax(-1)
+			l := w.settle(Default())
+			if reply := w.rebuild(l, request.Rebuild{}); len(reply.Failed) > 0 {
+				t.Fatalf("%+v", reply)
+			}
+			if takeOver {
+				w.consumed()
+				f = w.folder()
+				if err := f.Takeover(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.apart(f)
+			natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+			calls := map[string]bool{}
+			for _, m := range stored(t, w.server.URL(), w.bus.Cell().FeedStream()) {
+				if e := events.DecodeEvent(m.Data); e.Kind == "tool.started" {
+					calls[e.Subject] = true
+				}
+			}
+			if len(calls) != 41 {
+				t.Errorf("%d of 41 calls were fed", len(calls))
+			}
+		})
+	}
+}
+
+// consumed acknowledges all commits as the ledger does.
+func (w *world) consumed() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.bus.Consumers.Consume(ctx, Source(Default()), &recorder{want: math.MaxInt}) }()
+	w.acknowledged()
+	cancel()
+	if err := <-done; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestASetAsideDocumentThatStands: the log has lost the beginning of a session, so that its document is the last copy.
+// A session that was set aside comes back with that document, and later commits are folded onto it.
+func TestASetAsideDocumentThatStands(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	if err := w.bus.Log.PurgeSession(t.Context(), ref, w.seq[ref]); err != nil {
+		t.Fatal(err)
+	}
+	w.forge(ref, func(st *session.State) { st.Seq++ }) // and its end
+	w.append(other, events.SessionOpened{Incarnation: "1"})
+	if err := l.fold.owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 3, Reason: "odd"}); err != nil {
+		t.Fatal(err)
+	}
+	l.fold.apart.of[ref].note.Failures = 1
+	doc := w.load(events.SessionKey(ref))
+	end := w.append(ref, events.TurnCompleted{Turn: "t1"})
+	w.apart(l.fold)
+	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+	st, err := session.Decode(w.load(events.SessionKey(ref)))
+	if err != nil || st.Seq != end || st.Turn != nil || st.Title != "a session" || w.note(ref) == nil {
+		t.Errorf("the document %s became %+v, %v, noted %+v", doc, st, err, w.note(ref))
+	}
+}
+
+// TestAPurgedSessionThatWasSetAside: retention purges a session whose note is still there. Its document is not written
+// again.
+func TestAPurgedSessionThatWasSetAside(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.append(ref, events.SessionClosed{Reason: "finished"})
+	l := w.settle(Default())
+	if err := l.fold.owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 3, Reason: "odd"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), false); n != 1 || err != nil ||
+		w.load(events.SessionKey(ref)) != nil {
+		t.Fatalf("%d purged, %v", n, err)
+	}
+	w.apart(l.fold)
+	natstest.Until(t, "the note to be removed", func() bool { return w.aside(ref) == nil })
+	if doc := w.load(events.SessionKey(ref)); doc != nil {
+		t.Errorf("the document is there again: %s", doc)
 	}
 }

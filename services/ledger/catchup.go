@@ -15,13 +15,19 @@ import (
 // comeBack updates the document of a set-aside session from its log, then feeds what is missing in the feed, and
 // removes the note. The session is folded with the others again as soon as its document is up to date.
 func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
-	for {
+	return f.passes(ctx, r, func(c *catcher) error { return c.run(ctx) })
+}
+
+// passes calls pass until no commit arrives meanwhile, at most a few times.
+func (f *folder) passes(ctx context.Context, r events.Ref, pass func(*catcher) error) error {
+	for n := range asidePassesMax {
 		note, last, ok := f.apart.recorded(r)
 		if !ok {
 			return nil
 		}
-		c := catcher{f: f, note: note, st: session.New(r)}
-		if err := c.run(ctx); err != nil {
+		note.To = max(note.To, last) // a rebuild may have folded, and not fed, what was delivered meanwhile
+		c := catcher{f: f, note: note, st: session.New(r), again: n > 0}
+		if err := pass(&c); err != nil {
 			return err
 		}
 		rev, done := f.apart.finished(r, note, last, c.upTo)
@@ -40,6 +46,7 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 		f.log.Info().Str("session", r.String()).Uint64("seq", c.upTo).Msg("no longer set aside")
 		return nil
 	}
+	return errBusy
 }
 
 // recorded returns the note of a session, and its last delivered commit.
@@ -101,6 +108,8 @@ type catcher struct {
 	rev  uint64 // of the document
 	upTo uint64 // all commits up to here are folded and fed
 
+	again bool // this attempt has stored the document already
+
 	feed  []log.Fed
 	facts int      // in feed
 	ended []string // prompts
@@ -114,7 +123,7 @@ func (c *catcher) run(ctx context.Context) error {
 		return err
 	}
 	c.rev = rev
-	if c.note.Behind && (c.note.Failures > 0 || doc.Outdated()) {
+	if c.note.Behind && !c.again && (c.note.Failures > 0 || doc.Outdated()) {
 		return c.fromStart(ctx, doc)
 	}
 	floor := c.note.To
@@ -181,19 +190,36 @@ func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 		return err
 	}
 	switch {
-	case !reached && c.f.mend != nil: // the next attempt reads the result
-		if _, err := c.f.mend(ctx, c.note.Ref); err != nil {
-			return err
-		}
-		fallthrough
+	case !reached && c.f.mend == nil:
+		return c.errAhead()
 	case !reached:
-		return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more",
-			c.note.Ref)
+		return c.afterLoss(ctx)
 	case !whole && doc.Seq > 0: // the missing part can be left out of a view
 		c.st = doc
 		return c.forward(ctx)
 	}
 	return c.store(ctx)
+}
+
+// afterLoss mends a document that is ahead of the log, and folds on from there: from the rebuilt document, or from one
+// that stands because it is the last copy.
+func (c *catcher) afterLoss(ctx context.Context) error {
+	x, err := c.f.mend(ctx, c.note.Ref)
+	if err != nil {
+		return err
+	}
+	if x == nil { // the log has everything: the next attempt reads it
+		return c.errAhead()
+	}
+	if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil {
+		return err
+	}
+	return c.forward(ctx)
+}
+
+func (c *catcher) errAhead() error {
+	return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more",
+		c.note.Ref)
 }
 
 // apply folds one commit, and feeds and parks its facts if they are owed.
@@ -232,6 +258,9 @@ func (c *catcher) store(ctx context.Context) error {
 	c.upTo = c.st.Seq
 	if err := c.flush(ctx); err != nil || c.st.Seq == 0 {
 		return err
+	}
+	if c.rev == 0 && isTombstone(c.st) { // retention has removed the document
+		return nil
 	}
 	value, err := c.st.Encode()
 	if err != nil {

@@ -26,8 +26,11 @@ type folder struct {
 	count counts
 	tail  *tail
 	apart *apart
-	lost  int // batches in a row that lost a race
-	read  int // commits that this batch has read back from the log
+
+	lookEvery time.Duration // between two readings of the notes of sessions that are set aside
+
+	lost int // batches in a row that lost a race
+	read int // commits that this batch has read back from the log
 
 	tookOver  chan struct{} // this process has become the active one: views must be compared
 	surveyDue chan struct{} // the same for documents
@@ -38,7 +41,7 @@ type folder struct {
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
 	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax),
 		tail:  newTail(b.Log.Decode, tailBytesMax),
-		apart: newApart(), tookOver: make(chan struct{}, 1),
+		apart: newApart(), lookEvery: asidePauseMax, tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
 
