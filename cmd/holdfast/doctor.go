@@ -279,8 +279,10 @@ func (p *patient) beyond(ctx context.Context, check string, src consumer.Source)
 	if err != nil || !at.Beyond() {
 		return false
 	}
-	p.add(check, levelWrong, "start its service, which moves it back within seconds, and run doctor again; if it "+
-		"comes back, remove the strangers below",
+	p.add(check, levelWrong,
+		"start its service, which moves it back within seconds, and run doctor again; if `truth` is wrong, the stream "+
+			"has lost its end: docs/guide/operate.md says what to do; if it comes back, a foreign request moves it: "+
+			"remove the strangers below",
 		"it is at %d, beyond the end of its stream, %d: nothing is delivered", at.Delivered, at.End)
 	return true
 }

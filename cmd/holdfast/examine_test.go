@@ -322,7 +322,10 @@ func TestDoctorOnAMovedConsumer(t *testing.T) {
 	})
 	natstest.Until(t, "doctor to report the consumer", func() bool {
 		c.requestWith("$JS.API.CONSUMER.RESET.HF_LOG.ledger", `{"seq":1000000}`)
-		return strings.Contains(fmt.Sprint(c.doctor()["consumer ledger"]), "it is at 999999, beyond the end")
+		f := c.doctor()["consumer ledger"]
+		return strings.Contains(f.Found, "it is at 999999, beyond the end") && f.Level == levelWrong &&
+			strings.Contains(f.Do, "if `truth` is wrong, the stream has lost its end") &&
+			strings.Contains(f.Do, "remove the strangers")
 	})
 	natstest.Until(t, "the ledger to move it back", func() bool {
 		return c.doctor()["consumer ledger"].Level == levelOK

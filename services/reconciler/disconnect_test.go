@@ -67,6 +67,27 @@ func TestGoneLeases(t *testing.T) {
 	}
 }
 
+// TestALeaseThatNamesAnothersConnection: a harness names the connection of another harness's process in its own lease.
+// Both processes live. When the connection ends, the process that had it renews its lease under another one: only the
+// lease that still names it ends. A lease that names a connection that never was is not ended.
+func TestALeaseThatNamesAnothersConnection(t *testing.T) {
+	const grace = 1500 * time.Millisecond
+	first, second := presence.Connection{Server: "a", Client: 1}, presence.Connection{Server: "a", Client: 2}
+	begin := time.Now()
+	k := newLeaseBook(Margins{})
+	k.start(begin)
+	k.view.put("victim", "1", &Seen{Rev: 7, Connected: first})
+	k.view.put("attacker", "1", &Seen{Rev: 8, Connected: first})
+	k.view.put("attacker", "2", &Seen{Rev: 9, Connected: presence.Connection{Server: "none", Client: 3}})
+	k.view.put("attacker", "3", &Seen{Rev: 10})
+	k.disconnected([]presence.Connection{first}, begin)
+	k.view.put("victim", "1", &Seen{Rev: 11, Connected: second, Received: begin.Add(time.Millisecond)})
+	k.view.Renewed = begin.Add(2 * grace)
+	if got := k.gone(begin.Add(2*grace), grace); len(got) != 1 || got[0] != (overdueLease{"attacker", "1", 8}) {
+		t.Errorf("to be ended: %v", got)
+	}
+}
+
 // TestEndedConnectionsAreForgotten: the list of ended connections has a limit and forgets those that no broker names
 // any more, but not the one that a living lease names.
 func TestEndedConnectionsAreForgotten(t *testing.T) {

@@ -52,12 +52,8 @@ func (c *consumption) place(ctx context.Context, look func(context.Context) (*je
 	return Place{max(info.Delivered.Stream, info.AckFloor.Stream), stream.State.LastSeq}, info, nil
 }
 
-// watchPlace checks the consumer's place until ctx ends. A consumer of the newest documents cannot be reset to another
-// place, so it needs no check.
+// watchPlace checks the consumer's place until ctx ends.
 func (c *consumption) watchPlace(ctx context.Context) {
-	if c.bucket != "" {
-		return
-	}
 	tick := time.NewTicker(placeCheckMS * time.Millisecond)
 	defer tick.Stop()
 	before := false // the last check found it beyond the end
@@ -90,28 +86,34 @@ var errMoved = fmt.Errorf("%w: the consumer was moved", pull.ErrInterrupted)
 
 // moveBack returns a consumer from beyond the stream's end. The active process ends its flow and continues behind what
 // it has done. Without one the log's consumer continues with the last commit, so that a process becomes active: it
-// compares all documents with the log. Timers are delivered from the first one: they are guarded.
+// compares all documents with the log. Timers are delivered from the first one: they are guarded. A consumer of
+// documents cannot be reset to a place: it is deleted, and the next one begins with all documents as they are.
 func (c *consumption) moveBack(ctx context.Context, p Place, info *jetstream.ConsumerInfo) {
 	c.conn.Log.Warn().Str("service", c.durable).Uint64("seq", p.Delivered).
 		Msg(fmt.Sprintf("the consumer is beyond the end of its stream, %d: it is moved back", p.End))
 	c.mu.Lock()
 	flow := c.flow
-	if flow != nil {
+	if flow != nil && c.bucket == "" {
 		c.beyond = &p
 	}
 	c.mu.Unlock()
-	switch {
-	case flow != nil:
-		flow.Fail(errMoved)
-		return
-	case pinned(info) != "": // its process moves it back, or the pin expires
+	if flow == nil && pinned(info) != "" { // its process moves it back, or the pin expires
 		return
 	}
-	to := c.restart(p.End)
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
-	if err := c.call(ctx, "reset consumer", c.subject("RESET"), to, new(core.Nothing)); err != nil {
+	var err error
+	switch {
+	case c.bucket != "":
+		err = c.call(ctx, "delete consumer", c.subject("DELETE"), nil, new(core.Nothing))
+	case flow == nil:
+		err = c.call(ctx, "reset consumer", c.subject("RESET"), c.restart(p.End), new(core.Nothing))
+	}
+	if err != nil {
 		c.conn.Log.Warn().Str("service", c.durable).AnErr("err", err).Msg("the consumer was not moved back")
+	}
+	if flow != nil {
+		flow.Fail(errMoved)
 	}
 }
 

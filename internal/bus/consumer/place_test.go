@@ -1,14 +1,20 @@
 package consumer_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -102,4 +108,89 @@ func TestAMovedConsumerOfAProcessThatHasDoneNothing(t *testing.T) {
 	resetBy(t, nc, `{"seq":1000000}`)
 	bustest.Publish(t, js, 1, bustest.Subjects...)
 	l.All(1)
+}
+
+// TestDocumentsAfterALoss: the bucket of documents has lost its end, so that its consumer is beyond it. The broker
+// cannot reset such a consumer. A process deletes it, and all documents are delivered again.
+func TestDocumentsAfterALoss(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.STREAM.INFO.KV_hf_state": "lost.state" }`))
+	nc, js := bustest.Outsider(t, s)
+	var lost atomic.Uint64 // messages that the broker no longer has
+	if _, err := nc.Subscribe("lost.state", func(m *nats.Msg) {
+		all := js.ListStreams(t.Context())
+		for info := range all.Info() {
+			if info.Config.Name == "KV_hf_state" {
+				info.State.LastSeq -= lost.Load()
+				if err := m.Respond(jsonOf(t, info)); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		}
+		const none = `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`
+		if err := m.Respond([]byte(none)); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b := natstest.Bus(t, s)
+	source := consumer.Source{Stream: consumer.StateDocs, Durable: "decider"}
+	for i := range 3 {
+		if _, err := b.KV.Store(t.Context(), kv.State, fmt.Sprint("session.h.s", i), []byte("{}"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var documents counter
+	run := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Consumers.Consume(ctx, source, &documents) }()
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop := run()
+	natstest.Until(t, "all documents", func() bool { return documents.Load() == 3 })
+	for round, active := range []bool{true, false} {
+		if !active {
+			stop()
+		}
+		lost.Store(1)
+		if p, err := b.Consumers.Place(t.Context(), source); err != nil || !p.Beyond() {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if !active {
+			stop = run()
+		}
+		natstest.Until(t, "all documents again", func() bool {
+			if documents.Load() > int64(3*round+3) {
+				lost.Store(0) // the bucket grows
+			}
+			return documents.Load() >= int64(3*round+6)
+		})
+	}
+	stop()
+}
+
+// counter counts what is delivered.
+type counter struct{ atomic.Int64 }
+
+func (*counter) Takeover(context.Context) error { return nil }
+
+func (c *counter) Batch(_ context.Context, ms []bus.Message) (int, error) {
+	c.Add(int64(len(ms)))
+	return len(ms), nil
+}
+
+func jsonOf(t *testing.T, v any) []byte {
+	t.Helper()
+	body, err := json.Marshal(v)
+	if err != nil {
+		t.Error(err)
+	}
+	return body
 }

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func (l *Log) Feed(ctx context.Context, fs ...Fed) core.Pending {
 					headerHarness:         {f.Ref.Harness},
 					headerSession:         {f.Ref.Session},
 					core.HeaderSeq:        {place},
-					jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
+					jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i) + "." + digest(body)},
 				}})
 		}
 	}
@@ -57,6 +58,14 @@ func (l *Log) Feed(ctx context.Context, fs ...Fed) core.Pending {
 		}
 		return 0, nil
 	})
+}
+
+// digest distinguishes a fact from one that had its place in the log before: a log that has lost its end assigns the
+// lost sequences again.
+func digest(body []byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write(body) // it returns no error
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // feedKind returns the kind as tokens of a subject. Unknown kinds may have any form, so they go to one place.

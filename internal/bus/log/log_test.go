@@ -273,6 +273,37 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// TestFeedAfterALoss: a log that has lost its end assigns the lost sequences again. The facts that are stored there now
+// are fed, although others of the same place were fed shortly before.
+func TestFeedAfterALoss(t *testing.T) {
+	for name, together := range map[string]bool{"each": false, "together": true} {
+		t.Run(name, func(t *testing.T) {
+			s := natstest.Start(t)
+			b := natstest.Bus(t, s, func(c *bus.Config) {
+				if together {
+					c.Server = s
+				}
+			})
+			ctx := bustest.Within(t, bustest.Patience)
+			for _, id := range []string{"lost", "now", "now"} {
+				facts := append(bustest.Facts(id), bustest.Facts(id+"2")...)
+				fed := log.Fed{Ref: bustest.Session, Seq: 7, Events: facts}
+				if _, err := b.Log.Feed(ctx, fed).Wait(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, js := bustest.Outsider(t, s)
+			st, err := js.Stream(ctx, "HF_FEED")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := st.CachedInfo().State.Msgs; n != 4 {
+				t.Errorf("%d facts fed, want 4", n)
+			}
+		})
+	}
+}
+
 func TestAppendThenRead(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	if cs := bustest.MustRead(t, b, bustest.Session, 0); len(cs) != 0 {
