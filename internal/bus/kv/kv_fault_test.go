@@ -384,3 +384,53 @@ func TestADeletionOfAnUnknownKey(t *testing.T) {
 		}
 	}
 }
+
+// TestAnErrorOfAListsCallback: it ends the list and is returned unchanged, also when it looks like trouble of the
+// broker.
+func TestAnErrorOfAListsCallback(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	bustest.MustStore(t, b, bustest.Key, "x", 0)
+	for _, own := range []error{errors.New("enough"), bus.ErrUnreachable, fmt.Errorf("mine: %w", bus.ErrUnreachable)} {
+		calls := 0
+		err := b.KV.List(bustest.Within(t, bustest.Patience), kv.State, ">", func(kv.Entry) error {
+			calls++
+			return own
+		})
+		if calls != 1 || err != own { //nolint:errorlint // unchanged
+			t.Errorf("%v: called %d times, returned %v", own, calls, err)
+		}
+	}
+}
+
+// TestAListThatIsRefused: a request that the broker refuses is not repeated.
+func TestAListThatIsRefused(t *testing.T) {
+	asked := 0
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.MSG.GET"):
+			return bustest.Stored("$KV.hf_state."+bustest.Key, 5, "", "x", time.Now())
+		case a.Is("CONSUMER.CREATE"):
+			asked++
+			return bustest.Says(`{"error":{"code":400,"err_code":10025,"description":"bad request"}}`)
+		}
+		return bustest.Silence
+	}).Open()
+	err := b.KV.List(bustest.Within(t, 10*time.Second), kv.State, ">", func(kv.Entry) error { return nil })
+	if err == nil || asked != 1 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+}
+
+// TestAListOfAUserWhoMayNotPull: it ends, and is not repeated.
+func TestAListOfAUserWhoMayNotPull(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
+			{user: l, password: l, permissions: {publish: ["$JS.API.STREAM.MSG.GET.>", "$JS.API.CONSUMER.CREATE.>"],
+				subscribe: ["_INBOX.>"]}}] } }`))
+	bustest.MustStore(t, natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") }), bustest.Key, "x", 0)
+	b := bustest.BusAt(t, bustest.As(s, "l"))
+	err := b.KV.List(bustest.Within(t, bustest.Patience), kv.State, ">", func(kv.Entry) error { return nil })
+	if !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("%v, want ErrForbidden", err)
+	}
+}

@@ -39,6 +39,10 @@ func TestAStrayIsNoFilter(t *testing.T) {
 		odd["hf.log.h.>.harness"] != last+1 || odd["hf.log.h.\xff.harness"] != last+2 {
 		t.Errorf("no filter can select %v, %v; want three, the first at %d", odd, err, last)
 	}
+	heads, err := b.Log.Heads(bustest.Within(t, bustest.Patience), "")
+	if err != nil || len(heads) != 2 || heads[bustest.Session] == 0 || heads[other] == 0 {
+		t.Errorf("the ends of sessions: %v, %v; want two", heads, err)
+	}
 	kept := make(chan string, had+1)
 	removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
 		func(_ context.Context, m bus.Message) error {
