@@ -24,8 +24,10 @@ func TestGoneLeases(t *testing.T) {
 		now     int    // in ms from the end of the connection
 		want    uint64 // the revision of the lease to end, 0 for none
 		putOff  bool   // counted as put off
+		unready bool   // not all leases have been read
 	}{
 		"its connection ended":          {ended: broke, renewed: 1400, now: 1500, want: 7},
+		"not all leases are known":      {ended: broke, renewed: 1400, now: 1500, unready: true},
 		"a moment ago":                  {ended: broke, renewed: 1400, now: 1499},
 		"another connection ended":      {ended: []presence.Connection{other}, renewed: 1400, now: 1500},
 		"it was renewed since":          {ended: broke, lease: Seen{Received: at(1)}, renewed: 1400, now: 1500},
@@ -42,7 +44,9 @@ func TestGoneLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newLeaseBook(Margins{})
-			k.start(begin)
+			if !x.unready {
+				k.start(begin)
+			}
 			l := x.lease
 			l.Rev, l.Connected = 7, mine
 			k.view.put("h", "1", &l)
@@ -154,6 +158,15 @@ func TestRenewedLeaseIsNotEnded(t *testing.T) {
 	})
 	if err := p.lease.Renew(c.ctx, nil); err == nil {
 		t.Error("an ended lease was renewed")
+	}
+}
+
+// TestNoLeaseIsEndedWithoutAGrace: with a disconnect grace of 0 the search for ended connections does not begin.
+func TestNoLeaseIsEndedWithoutAGrace(t *testing.T) {
+	r := cutOff(t, true)
+	r.cfg.DisconnectGrace = 0
+	if err := r.endDisconnected(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
