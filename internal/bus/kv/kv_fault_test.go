@@ -434,3 +434,17 @@ func TestAListOfAUserWhoMayNotPull(t *testing.T) {
 		t.Errorf("%v, want ErrForbidden", err)
 	}
 }
+
+// TestAnEntryThatIsNoBase64: an answer of the broker that cannot be decoded is an error, and no empty entry.
+func TestAnEntryThatIsNoBase64(t *testing.T) {
+	for _, field := range []string{"data", "hdrs"} {
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
+			return bustest.Says(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
+				`"message":{"subject":"$KV.hf_state.` + bustest.Key + `","seq":5,"` + field +
+				`":"!","time":"2026-11-23T00:00:00Z"}}`)
+		}).Open()
+		if e, err := b.KV.Load(bustest.Within(t, 5*time.Second), kv.State, bustest.Key); err == nil {
+			t.Errorf("%s: %+v", field, e)
+		}
+	}
+}
