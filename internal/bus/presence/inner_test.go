@@ -60,6 +60,22 @@ func TestAnswersOfOneBroker(t *testing.T) {
 	}
 }
 
+// TestALateConnection: a connection that the broker remembers behind newer ones is asked for.
+func TestALateConnection(t *testing.T) {
+	for total, limit := range map[int]int{20: 0, 25: 0, 26: 64} {
+		a := newAnswered()
+		for _, of := range []answer{reply(16, 20), reply(64, 20), reply(16, 25)} {
+			if of.Total = 20; of.Conns[0].CID == 25 {
+				of.Total = total
+			}
+			_, next := a.ended(of)
+			if of.Total == total && of.Conns[0].CID == 25 && next.Limit != limit {
+				t.Errorf("five new of %d: asks for %d, want %d", total-20, next.Limit, limit)
+			}
+		}
+	}
+}
+
 // TestManyBrokers: any number of brokers is known, and a slow one takes nothing from the others.
 func TestManyBrokers(t *testing.T) {
 	a := newAnswered()

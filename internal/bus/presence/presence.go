@@ -201,6 +201,7 @@ type answer struct {
 	Name    string // of the broker whose connections these are
 	ID      string // of its process
 	Limit   int    // of the question
+	Total   int    // ended connections that the broker remembers
 	Conns   []closed
 }
 
@@ -221,13 +222,14 @@ func read(body []byte) answer {
 			Account string   `json:"account"`
 			ID      string   `json:"server_id"`
 			Limit   int      `json:"limit"`
+			Total   int      `json:"total"`
 			Conns   []closed `json:"connections"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return answer{}
 	}
-	return answer{m.Data.Account, m.Server.Name, m.Data.ID, m.Data.Limit, m.Data.Conns}
+	return answer{m.Data.Account, m.Server.Name, m.Data.ID, m.Data.Limit, m.Data.Total, m.Data.Conns}
 }
 
 // answered has the brokers that have answered, by their id.
@@ -241,6 +243,7 @@ func newAnswered() *answered { return &answered{brokers: map[string]*broker{}} }
 // broker is what was learned from one broker.
 type broker struct {
 	known map[uint64]bool // connections of the last answer behind which none is missing
+	total int             // how many the broker remembered then
 	heard int             // interval of the last answer
 
 	// limit of the further question that it has not answered, 0 for none, and the interval in which it was asked
@@ -269,18 +272,22 @@ func (a *answered) ended(of answer) (names []Connection, next question) {
 	if of.Limit == b.further || a.interval-b.asked > waitMax {
 		b.further = 0
 	}
-	now, overlaps := map[uint64]bool{}, false
+	now, fresh := map[uint64]bool{}, 0
 	for _, c := range of.Conns {
 		now[c.CID] = true
-		overlaps = overlaps || b.known[c.CID]
+		if !b.known[c.CID] {
+			fresh++
+		}
 		switch c.Reason {
 		case "Client Closed", "Read Error", "Write Error":
 			names = append(names, Connection{Server: of.ID, Client: c.CID})
 		}
 	}
+	// a busy broker remembers a connection late, and it may then be behind newer ones that were known before
+	late := of.Total-b.total > fresh
 	switch {
-	case overlaps, len(of.Conns) < of.Limit, of.Limit >= many:
-		b.known = now
+	case fresh < len(of.Conns) && !late, len(of.Conns) < of.Limit, of.Limit >= many:
+		b.known, b.total = now, of.Total
 	case b.further == 0:
 		b.further, b.asked = min(more*of.Limit, many), a.interval
 		next = question{Limit: b.further, Name: of.Name, Exact: true}
