@@ -28,7 +28,8 @@ func TestStepOfAMessageIDUsedAgain(t *testing.T) {
 				}
 			}
 			ends(turn, 5, "before ") // their endings are forgotten after that of the message
-			must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run))
+			must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput("v1")))
+			w.decides(turn, "colour", "red")
 			check(t, turn.Complete(w.ctx, ""))
 			turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{Message: "m2", Content: "wait"}))
 			known := func(entity, id string) bool {
@@ -47,10 +48,21 @@ func TestStepOfAMessageIDUsedAgain(t *testing.T) {
 			if known(session.EntityTool, harness.StepCall("m1", "deploy")) == forgotten {
 				t.Fatalf("the ending of the first step is known: %v", forgotten)
 			}
-			if got, err := harness.Step(w.ctx, turn, "deploy", c.run); err != nil || got != "run 2" {
-				t.Fatalf("for the second message: got %q, %v", got, err)
+			again, err := harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput("v2"))
+			if err != nil || again != "run 2" {
+				t.Fatalf("for the second message: got %q, %v", again, err)
 			}
 			wantKept(t, w.ctx, turn, &c, "run 2")
+			if forgotten {
+				return
+			}
+			out := w.askOnce(turn, "colour", colourful())
+			id := harness.QuestionID("m1", "colour", 2)
+			w.awaiting("s", id)
+			w.mustAnswer("s", id, "blue")
+			if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "blue" {
+				t.Errorf("got %+v", a)
+			}
 			_, turn = w.after()
 			wantKept(t, w.ctx, turn, &c, "run 2")
 		})
@@ -106,7 +118,7 @@ func TestStepOfAnEndedTurn(t *testing.T) {
 }
 
 // TestStepInputs: an input that cannot be stored is refused before the function runs. A call without an input gets the
-// result of a call with one.
+// result of a call with one, and the other way round.
 func TestStepInputs(t *testing.T) {
 	w := newWorld(t)
 	var c counter
@@ -122,6 +134,10 @@ func TestStepInputs(t *testing.T) {
 	}
 	must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput("x")))
 	wantKept(t, w.ctx, turn, &c, "run 1")
+	must[string](t)(harness.Step(w.ctx, turn, "late", c.run))
+	if got, err := harness.Step(w.ctx, turn, "late", c.run, harness.StepInput("x")); err != nil || got != "run 2" {
+		t.Errorf("with an input for the first time: got %q, %v", got, err)
+	}
 }
 
 // TestStepResultThatIsTooLarge: the object store refuses a result, and the next call says that the outcome is unknown.
@@ -235,4 +251,72 @@ func TestOpenAdoptsALaterAttempt(t *testing.T) {
 	if turn := s.OpenTurn(); turn == nil || turn.ID() != "t6" {
 		t.Errorf("the open turn is %+v, want t6", turn)
 	}
+}
+
+// TestStepOfTheNearestMessage: a turn without a message continues one with a message of its own, which continues one of
+// another message. The steps are those of the nearest message.
+func TestStepOfTheNearestMessage(t *testing.T) {
+	w := newWorld(t)
+	var c counter
+	turn := w.begins(w.connect())
+	s := turn.Session()
+	must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run))
+	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx,
+		harness.StartOptions{ID: "t2", OfTurn: "t1", Message: "m2", Content: "once more"}))
+	if got, err := harness.Step(w.ctx, turn, "deploy", c.run); err != nil || got != "run 2" {
+		t.Fatalf("of the second message: got %q, %v", got, err)
+	}
+	check(t, turn.FailWith(w.ctx, errors.New("no luck")))
+	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t3", OfTurn: "t2"}))
+	wantKept(t, w.ctx, turn, &c, "run 2")
+}
+
+// TestOpenLeavesARequestedTurn: a turn was requested while no process ran. Open does not adopt the turn that was cut
+// off: the one that was requested has its place.
+func TestOpenLeavesARequestedTurn(t *testing.T) {
+	w := newWorld(t)
+	w.begins(w.connect())
+	w.append("s", events.WriterReconciler,
+		events.TurnRequested{Turn: "a1", Cause: events.CauseAnswer, OfTurn: "t1"})
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	if st := w.state("s"); s.OpenTurn() != nil || st.Pending.Turn == nil || st.Turn == nil ||
+		st.Turn.Epoch == st.Epoch {
+		t.Errorf("open %+v, requested %+v", st.Turn, st.Pending.Turn)
+	}
+}
+
+// TestOpenOfAnothersSession: a member of the pool opens a session that another one has, with its open turn. Nothing is
+// stored.
+func TestOpenOfAnothersSession(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect(pool))
+	before := w.state("s").Seq
+	_, err := w.connect(pool).Open(w.ctx, "s", harness.OpenOptions{})
+	wantErr(t, err, harness.ErrOwned)
+	if st := w.state("s"); st.Seq != before {
+		t.Errorf("stored up to %d, want %d", st.Seq, before)
+	}
+	check(t, turn.Complete(w.ctx, ""))
+}
+
+// TestAdoptATurnThatHasEnded: nothing is left of the turn that a claim is to continue.
+func TestAdoptATurnThatHasEnded(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.begins(w.connect()).Complete(w.ctx, ""))
+	if _, turn := w.after(); turn != nil {
+		t.Errorf("the turn %s is open", turn.ID())
+	}
+}
+
+// TestStartOfATurnThatWasLeft: a process claims a session without its open turn, and then starts that turn again. The
+// turn is adopted by that: attached to, it would be left to recovery while it runs.
+func TestStartOfATurnThatWasLeft(t *testing.T) {
+	w := newWorld(t)
+	w.begins(w.connect())
+	s := must[*harness.Session](t)(w.connect().Claim(w.ctx, "s"))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	if st := w.state("s"); st.Turn == nil || st.Turn.ID != "t1" || st.Turn.Epoch != st.Epoch {
+		t.Errorf("the open turn is %+v", st.Turn)
+	}
+	check(t, turn.Complete(w.ctx, ""))
 }
