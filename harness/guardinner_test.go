@@ -201,7 +201,7 @@ func TestValuesInTheLog(t *testing.T) {
 }
 
 // TestWorkWithoutATurnHandler: a Work that runs no turns leaves an adopted turn to one that does, and a compaction
-// whose start is not known yet is left as it is.
+// that it gives back does not take the place of that turn.
 func TestWorkWithoutATurnHandler(t *testing.T) {
 	x := newInside(t)
 	x.turn(StartOptions{ID: "t1"})
@@ -209,9 +209,9 @@ func TestWorkWithoutATurnHandler(t *testing.T) {
 	if more, err := x.workLoopOf(nil).serveOnce(x.ctx, "s"); more || err != nil || x.s.forWork != "t1" {
 		t.Errorf("more %v, %v; left to Work is %q", more, err, x.s.forWork)
 	}
-	j := &workItem{compaction: &session.WorkCompaction{Compaction: "k1"}}
-	if x.s.leaveTaken(j); !j.left || x.s.forWork != "t1" || x.s.took != nil {
-		t.Errorf("%+v; left to Work is %q", j, x.s.forWork)
+	x.s.leaveTaken(&workItem{compaction: &session.WorkCompaction{Compaction: "k1"}})
+	if x.s.forWork != "t1" || x.s.took != nil {
+		t.Errorf("left to Work is %q, the request %+v", x.s.forWork, x.s.took)
 	}
 }
 
