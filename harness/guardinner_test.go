@@ -345,3 +345,25 @@ func TestKindOfAHandlersError(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaveATurnThatHasEnded: a Work ends, and the turn whose handler it cut off has ended meanwhile. Nothing is left
+// to the next Work, and the decisions that the turn had count as returned.
+func TestLeaveATurnThatHasEnded(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	if err := turn.Complete(x.ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	x.s.returned["p1"] = "t1"
+	if x.s.leaveTurn("t1"); x.s.forWork != "" || x.s.returned["p1"] != "t1" || x.s.gaveUp["p1"] {
+		t.Errorf("left to Work is %q; returned are %v, given up %v", x.s.forWork, x.s.returned, x.s.gaveUp)
+	}
+}
+
+// TestLastWordThatCannotBe: the fact that says how work ended is refused where no fact can be made of it.
+func TestLastWordThatCannotBe(t *testing.T) {
+	x := newInside(t)
+	if err := x.s.appendLast(x.ctx, nil, nil); !errors.Is(err, events.ErrMalformed) {
+		t.Errorf("nil: %v", err)
+	}
+}
