@@ -352,6 +352,7 @@ func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
+	natstest.Until(t, "the log to be followed", func() bool { return harness.Following(h) })
 	begin := harness.Hold(s)
 	seq := w.whisper("s", events.PromptRejected{Prompt: "p1", By: "ada"})
 	natstest.Until(t, "it to be heard of", func() bool { return harness.LogSeen(s) >= seq })

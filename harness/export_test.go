@@ -129,6 +129,9 @@ func LogSeen(s *Session) uint64 {
 	return s.ahead
 }
 
+// Following reports whether the log is followed at this moment: each later commit arrives.
+func Following(h *Harness) bool { return h.followed.Load() != 0 }
+
 // Live says that the log is followed from a place on.
 func Live(h *Harness, from uint64) { h.following(from) }
 

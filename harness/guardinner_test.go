@@ -367,3 +367,18 @@ func TestLastWordThatCannotBe(t *testing.T) {
 		t.Errorf("nil: %v", err)
 	}
 }
+
+// TestNudgeWhileASessionIsTaken: a nudge arrives in a process that follows no log, after its claim was stored and
+// before it knows that. The session is read up to there once the claim is known: an Ask may wait for that commit.
+func TestNudgeWhileASessionIsTaken(t *testing.T) {
+	x := newInside(t, inPool)
+	begin := Hold(x.s)
+	seq := x.appendUnnudged(events.WriterLedger, events.SessionConfigured{By: "ada"})
+	x.h.nudged("s", seq)
+	if st := x.s.State(); st.Seq == seq {
+		t.Fatal("a session that is not owned was read")
+	}
+	begin()
+	natstest.Until(t, "the commit to be read", func() bool { return x.s.State().Seq == seq })
+	newSession(x.h, x.s.ref).readUpTo(seq) // nothing was read of it yet
+}

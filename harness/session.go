@@ -74,7 +74,7 @@ type Session struct {
 	want    uint64 // the log has at least this place, by a nudge
 	hinted  bool   // a nudge arrived since the last read began
 	reading bool   // a goroutine reads towards it
-	ahead   uint64 // how far the log was when it was last followed
+	ahead   uint64 // how far the log is, as far as the process has heard
 	pinged  time.Time
 }
 
@@ -245,6 +245,7 @@ func (s *Session) readUpTo(seq uint64) {
 }
 
 func (s *Session) readUpToLocked(seq uint64) {
+	s.ahead = max(s.ahead, seq) // if the session is being taken, it is read up to there when it is
 	if s.ownership != owner || seq <= s.st.Seq {
 		return
 	}
