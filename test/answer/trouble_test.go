@@ -107,12 +107,12 @@ func (w *world) stalls() {
 		compaction.Decide(w.st, compaction.Input{Now: w.now, Progress: heard}).Facts...)
 }
 
-// sendsSynthetic sends a message that no person wrote. It begins a turn only if no stop holds the queue.
+// sendsSynthetic sends a message that no person wrote. A stop that was stored holds it.
 func (w *world) sendsSynthetic() {
 	o, err := compaction.Send(w.st, request.Send{Ref: ref, Message: w.id("m"), Content: []byte(`"x"`), Synthetic: true,
 		By: "agent"}, w.now, w.source)
 	if err == nil {
-		w.still = w.still && w.st.HeldSeq != 0
+		w.still = w.still && w.st.HeldSeq != 0 && w.st.StoppedSeq != 0
 		w.commit(events.WriterCompaction, events.ServiceSource("compaction", "x"), w.st.Epoch, o.Facts)
 	}
 }
