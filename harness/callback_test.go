@@ -351,9 +351,10 @@ func TestWorkReturns(t *testing.T) {
 				ask(w)
 				<-running
 				w.server.Shutdown()
+				w.sendsFirst(s)
 				if before {
 					close(end)
-					for harness.Waiting(s) == 0 {
+					for harness.Waiting(s) < 2 {
 						select {
 						case <-w.ctx.Done():
 							t.Fatal("the turn's end does not wait to be stored")

@@ -1046,6 +1046,29 @@ func TestLastWordIsSentAgain(t *testing.T) {
 	}
 }
 
+// TestLeftTurnKeepsOtherAnswers: a turn is left to the next Work. An answer that was returned meanwhile in a call in
+// the background is still known to be returned, so its call ends.
+func TestLeftTurnKeepsOtherAnswers(t *testing.T) {
+	for _, in := range []string{"", "t1"} {
+		x := newInside(t)
+		x.turn(StartOptions{ID: "t1"})
+		x.mustRelay(events.ToolStarted{Call: "c1", Turn: in, Name: "ask", Background: true},
+			events.PromptRequested{Prompt: "p1", Call: "c1", Turn: in, PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverToolResult})
+		x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: true})
+		if err := x.s.catchUp(x.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := x.s.Ask(x.ctx, Prompt{ID: "p1", Call: "c1"}); err != nil || a.Status != session.Answered {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+		x.s.leaveTurn("t1")
+		if err := x.s.Call("c1").Complete(x.ctx, "x"); err != nil {
+			t.Errorf("in turn %q: %v", in, err)
+		}
+	}
+}
+
 // TestTakenTurnHasItsRequest: the start of a turn is stored, and its handle is made, before the Work that took the turn
 // has left it. The handle gets the request.
 func TestTakenTurnHasItsRequest(t *testing.T) {

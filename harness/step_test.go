@@ -539,6 +539,7 @@ func TestStepEndsInAnOutage(t *testing.T) {
 	defer cancel()
 	_, err := harness.Step(ctx, turn, "pay", func(ctx context.Context) (string, error) {
 		w.server.Shutdown()
+		w.sendsFirst(s)
 		cancel()
 		return pay(ctx)
 	})

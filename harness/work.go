@@ -508,11 +508,22 @@ func (s *Session) leaveTurn(id string) {
 	}
 	s.forWork = id
 	for prompt, turn := range s.returned {
-		if turn == id {
+		if turn == id && !s.outlives(prompt, id) {
 			delete(s.returned, prompt)
 			s.gaveUp[prompt] = true // its call does not end before an Ask has returned the decision again
 		}
 	}
+}
+
+// outlives reports whether an Ask for a prompt can be in a part of the program that continues after the handler of a
+// turn: the prompt is not of the turn, or of a call in the background. The session is locked.
+func (s *Session) outlives(prompt, turn string) bool {
+	p := s.st.Prompts[prompt]
+	if p == nil {
+		return false // it is delivered
+	}
+	c := s.st.Tools[p.Call]
+	return p.Turn != turn || c != nil && c.Background
 }
 
 // wanted says whether it is still to be taken, for [write].check: done when it is not.

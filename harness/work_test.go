@@ -337,18 +337,19 @@ func TestPoolMemberEndsItsWork(t *testing.T) {
 			check(t, h.Ready(w.ctx))
 			ctx, cancel := context.WithCancel(w.ctx)
 			defer cancel()
-			running, done := make(chan struct{}), make(chan error, 1)
+			running, done := make(chan *harness.Session, 1), make(chan error, 1)
 			go func() {
-				done <- h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, _ *harness.Turn) error {
-					close(running)
+				done <- h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+					running <- turn.Session()
 					<-ctx.Done()
 					return context.Cause(ctx)
 				}})
 			}()
 			w.request("s", "t1", "x")
-			<-running
+			s := <-running
 			if away {
 				w.server.Shutdown()
+				w.sendsFirst(s)
 			}
 			cancel()
 			check(t, <-done)

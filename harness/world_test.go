@@ -300,6 +300,13 @@ func ended(t testing.TB, ctx context.Context) error {
 	}
 }
 
+// sendsFirst has a fact under way that no broker takes: what is said next waits behind it, and was not sent.
+func (w *world) sendsFirst(s *harness.Session) {
+	w.t.Helper()
+	go func() { _ = s.Append(w.ctx, events.ToolStarted{Call: "first", Name: "make", Background: true}) }()
+	natstest.Until(w.t, "a fact to be sent", func() bool { return harness.HandedOver(s) == 1 })
+}
+
 // back starts the broker again, on the same data and port.
 func (w *world) back() {
 	w.t.Helper()
