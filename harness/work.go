@@ -475,11 +475,13 @@ func (s *Session) wanted(j *workItem, st *session.State) (done bool) {
 func (s *Session) leaveTaken(j *workItem) {
 	if j.compaction != nil {
 		s.giveBackCompaction(j.compaction.Compaction)
-		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.left = true
+	if j.turn == nil {
+		return
+	}
 	s.forWork = j.turn.Turn
 	if t := s.turn; t != nil && t.id == s.forWork { // its start was stored meanwhile
 		t.request = *j.turn
