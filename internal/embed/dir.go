@@ -168,7 +168,7 @@ func takeLock(dir string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: lock %s: %w", dir, err)
 	}
-	alone, err := lockAlone(f)
+	alone, err := LockAlone(f)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), f.Close())
 	}

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// lockAlone locks a file, and reports whether this was possible: no other process has a lock on it. The operating
+// LockAlone locks a file, and reports whether this was possible: no other process has a lock on it. The operating
 // system ends the lock with the process.
-func lockAlone(f *os.File) (bool, error) {
+func LockAlone(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil

@@ -11,9 +11,9 @@ import (
 // process reads the holder's id at the start of the file.
 const lockOffsetHigh = 1
 
-// lockAlone locks a file, and reports whether this was possible: no other process has a lock on it. The operating
+// LockAlone locks a file, and reports whether this was possible: no other process has a lock on it. The operating
 // system ends the lock with the process.
-func lockAlone(f *os.File) (bool, error) {
+func LockAlone(f *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
 		&windows.Overlapped{OffsetHigh: lockOffsetHigh})

@@ -4,6 +4,7 @@
 //	asyncapi.json          everything on the wire, as AsyncAPI 3.0
 //	schemas/<kind>.json    the data of each kind of fact, as JSON Schema 2020-12
 //	permissions.md         who may do what in a secured cell, as nats-server reads it
+//	sidecar.json           the methods of holdfast sidecar, as OpenRPC
 //
 // The field lists of the contract are data here (contract.go) and are held against the structs of pkg/events: a field
 // that only one of the two has stops the printing, and so the build.
@@ -43,7 +44,10 @@ func Print() (map[string][]byte, error) {
 	if pages["asyncapi.json"], err = page(doc); err != nil {
 		return nil, err
 	}
-	pages["permissions.md"], err = permissionsPage()
+	if pages["permissions.md"], err = permissionsPage(); err != nil {
+		return nil, err
+	}
+	pages["sidecar.json"], err = sidecarPage()
 	return pages, err
 }
 

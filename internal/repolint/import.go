@@ -23,6 +23,7 @@ var table = []row{
 	{folders: []string{"internal/bus"}, own: []string{"pkg", "internal"}, nats: true, foreign: true},
 	{folders: []string{"harness"}, own: []string{"pkg", "internal", "harness"}, nats: true, foreign: true},
 	{folders: []string{"internal/embed"}, own: []string{"pkg", "internal"}, server: true, foreign: true},
+	{folders: []string{"internal/sidecar"}, own: []string{"pkg", "internal", "harness"}, foreign: true},
 	{folders: []string{"internal"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"services"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"bridges"}, own: []string{"pkg", "harness"}, foreign: true},
