@@ -16,10 +16,10 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients board long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients languages board long mutate golden bench render
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start everything, play a crash, watch it heal
 	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
@@ -50,6 +50,7 @@ vet: ## go vet
 	cd test/board && $(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
+	$(GO) vet -tags languages ./test/languages
 
 # The systems of a release. The packages of test/ need Linux.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -77,6 +78,9 @@ power: ## cut the power of a machine with a broker (needs root, FUSE, loop devic
 
 clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and the module proxy; says so where they are missing)
 	CGO_ENABLED=0 $(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
+
+languages: ## kill the example agents in other languages at each step (needs python3: apt-get install -y python3)
+	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
 
 board: ## open the board in a real browser (needs Chromium: apt-get install -y chromium)
 	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
