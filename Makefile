@@ -79,7 +79,7 @@ power: ## cut the power of a machine with a broker (needs root, FUSE, loop devic
 clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and the module proxy; says so where they are missing)
 	CGO_ENABLED=0 $(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
 
-languages: ## kill the example agents in other languages at each step (needs python3: apt-get install -y python3)
+languages: ## kill the example agents in other languages at each step (needs python3, nodejs and npm)
 	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
 
 board: ## open the board in a real browser (needs Chromium: apt-get install -y chromium)

@@ -283,3 +283,24 @@ func example(t *testing.T, path string) string {
 func TestPython(t *testing.T) {
 	killsAtEveryStep(t, built(t), []string{"python3", example(t, "python/deployer.py")})
 }
+
+// TestTypeScript compiles the example with the compiler of npm, and runs it with the Node of the system. Where npm
+// cannot install the compiler the test says so.
+func TestTypeScript(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(example(t, "typescript"))); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Logf("NOT RUN: the compiler cannot be installed: %v\n%s", err, out)
+		return
+	}
+	build := exec.Command("npm", "run", "build")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	killsAtEveryStep(t, built(t), []string{"node", filepath.Join(dir, "build", "deployer.js")})
+}

@@ -14,7 +14,8 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mark, path := range map[string]string{"python": "../../examples/python/deployer.py"} {
+	for mark, path := range map[string]string{"python": "../../examples/python/deployer.py",
+		"typescript": "../../examples/typescript/deployer.ts"} {
 		program, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
