@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -55,6 +58,73 @@ func secured(t *testing.T) *embed.Server {
 		}
 	})
 	return srv
+}
+
+// TestTheBrokerAnswersNoQuestionOfTheCell: nats-server imports questions of its own into each account, without
+// wildcards. Those are active as delivery subjects of consumers, so in the cell's account nothing answers them.
+func TestTheBrokerAnswersNoQuestionOfTheCell(t *testing.T) {
+	cell, err := events.NewCell("hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, err := permission.Users(cell, []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		t.Setenv(u.Password, "secret")
+	}
+	conf := permission.Conf(users)
+	for account, head := range map[string]string{"HOLDFAST": "  HOLDFAST {\n", "SYS": "  \"$SYS\" {\n"} {
+		if strings.Count(conf, head) != 1 {
+			t.Fatalf("no account %s:\n%s", account, conf)
+		}
+		user := "{ user: all-" + account + ", password: secret-all }" // with all rights
+		if account == "HOLDFAST" {
+			conf = strings.Replace(conf, head+"    jetstream: enabled\n    users: [\n",
+				head+"    jetstream: enabled\n    users: [\n"+user+"\n", 1)
+		} else {
+			conf = strings.Replace(conf, head, head+"users: [ "+user+" ]\n", 1)
+		}
+	}
+	srv := natstest.Start(t, natstest.Settings(t, conf))
+	connect := func(user string) *nats.Conn {
+		nc, err := nats.Connect(login(srv, user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+	m, err := connect("all-SYS").Request("$SYS.REQ.ACCOUNT.HOLDFAST.INFO", nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		Data struct {
+			Imports []struct {
+				To   string `json:"local_subject"`
+				Type string `json:"type"`
+			} `json:"imports"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(m.Data, &info); err != nil || len(info.Data.Imports) == 0 {
+		t.Fatalf("%v: %s", err, m.Data)
+	}
+	var literal int
+	all := connect("all-HOLDFAST")
+	for _, im := range info.Data.Imports {
+		if strings.ContainsAny(im.To, "*>") || strings.HasPrefix(im.To, "$JS.API.") {
+			continue
+		}
+		literal++
+		if _, err := all.Request(im.To, nil, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s: %v", im.To, err)
+		}
+	}
+	if literal < 4 {
+		t.Errorf("%d imports without a wildcard: %s", literal, m.Data)
+	}
 }
 
 // login returns the broker's URL for a user.

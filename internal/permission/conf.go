@@ -21,6 +21,15 @@ const (
 // another one loses its streams, because nats-server keeps their state below this name.
 const SystemAccount = "$SYS"
 
+// ignored is the subject of the system account at which messages are dropped: it has no subscription.
+const ignored = "holdfast.ignored"
+
+// questions are the subjects of the system account that nats-server imports into every account that does not import
+// them itself (registerSystemImports). They have no wildcards, so each of them makes a push consumer active, and the
+// broker would answer each message of a stream without a bound on those that wait.
+var questions = []string{"$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.STATZ", "$SYS.REQ.SERVER.PING.CONNZ",
+	"$SYS.REQ.USER.INFO"}
+
 // User is one user of a cell.
 type User struct {
 	Name     string // the login
@@ -150,8 +159,9 @@ func Conf(users []User) string {
 	}
 	b.WriteString("accounts {\n")
 	fmt.Fprintf(&b, "  # the reconciler asks which connections have ended\n  %q {\n    exports: [\n"+
-		"      { service: %q, response_type: stream, accounts: [%s] }\n    ]\n  }\n", SystemAccount, presence.Exported,
-		Account)
+		"      { service: %q, response_type: stream, accounts: [%s] }\n"+
+		"      { service: %q, accounts: [%s], threshold: %q }\n    ]\n  }\n", SystemAccount, presence.Exported, Account,
+		ignored, Account, unansweredWithin)
 	fmt.Fprintf(&b, "  %s {\n    jetstream: enabled\n    users: [\n", Account)
 	for _, u := range users {
 		if u.Account == Account {
@@ -207,9 +217,12 @@ func Conf(users []User) string {
 // writeImports writes the imports of the cell's account: the subjects that users serve. An imported service is a
 // subscription of the account itself, with the wildcard of the import, whatever its user subscribes to. An imported
 // stream would be a subscription with the text of the user's own, and one without a wildcard makes a push consumer
-// active. The imports of inboxes are those of writeInterest.
+// active. The imports of inboxes are those of writeInterest. Those of the broker's questions take the place of its own.
 func writeImports(b *strings.Builder, users []User) {
 	b.WriteString("    imports: [\n")
+	for _, q := range questions {
+		fmt.Fprintf(b, "      { service: { account: %q, subject: %q }, to: %q }\n", SystemAccount, ignored, q)
+	}
 	var inboxes []string
 	for _, u := range users {
 		for _, s := range u.Grant.Brokers {

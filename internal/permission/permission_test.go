@@ -291,6 +291,24 @@ func TestInboxesOfPeopleAlwaysHaveInterest(t *testing.T) {
 	}
 }
 
+// TestQuestionsOfTheBrokerAreIgnored: the cell's account imports each of them from a subject that nothing answers.
+func TestQuestionsOfTheBrokerAreIgnored(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := Conf(users)
+	for _, want := range []string{`{ service: "holdfast.ignored", accounts: [HOLDFAST], threshold: "1s" }`,
+		`{ service: { account: "$SYS", subject: "holdfast.ignored" }, to: "$SYS.REQ.ACCOUNT.PING.CONNZ" }`,
+		`{ service: { account: "$SYS", subject: "holdfast.ignored" }, to: "$SYS.REQ.ACCOUNT.PING.STATZ" }`,
+		`{ service: { account: "$SYS", subject: "holdfast.ignored" }, to: "$SYS.REQ.SERVER.PING.CONNZ" }`,
+		`{ service: { account: "$SYS", subject: "holdfast.ignored" }, to: "$SYS.REQ.USER.INFO" }`} {
+		if strings.Count(conf, want) != 1 {
+			t.Errorf("not once %s:\n%s", want, conf)
+		}
+	}
+}
+
 // A message that matches two imports is imported twice.
 func TestImportsDoNotOverlap(t *testing.T) {
 	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
@@ -393,7 +411,8 @@ func TestAHarnessNamedAsASubject(t *testing.T) {
 	}
 	limited := 0
 	for line := range strings.Lines(Conf(users)) {
-		if !strings.Contains(line, "threshold:") || strings.Contains(line, "$SRV.>") {
+		if !strings.Contains(line, "threshold:") || strings.Contains(line, "$SRV.>") ||
+			strings.Contains(line, ignored) {
 			continue
 		}
 		limited++

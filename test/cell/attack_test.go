@@ -50,7 +50,9 @@ func targets() []string {
 		"$O.hf_objects.M.person.bob.x", "hf.timer.retry.other.s", "hf.due.retry.other.s", "hf.feed.session.closed",
 		"hf.parked.x.other.s",
 		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0",
-		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x", "hf.broker.connections.PING"}
+		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x", "hf.broker.connections.PING",
+		"$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.STATZ", "$SYS.REQ.SERVER.PING.CONNZ",
+		"$SYS.REQ.USER.INFO"}
 	for _, s := range streams {
 		all = append(all, "$JS.API.STREAM.PURGE."+s, "$JS.API.STREAM.DELETE."+s, "$JS.API.STREAM.UPDATE."+s)
 	}
