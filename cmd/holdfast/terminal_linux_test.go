@@ -104,11 +104,12 @@ func askingCell(t *testing.T) *upCell {
 // cellWith returns a cell in which a prompt of the call c1 waits.
 func cellWith(t *testing.T, prompt events.PromptRequested) *upCell {
 	t.Helper()
-	c := startUp(t, t.TempDir())
-	c.append(events.Ref{Harness: "agent", Session: "s1"}, events.SessionOpened{Incarnation: "1"},
+	c, ref := startUp(t, t.TempDir()), events.Ref{Harness: "agent", Session: "s1"}
+	c.append(ref, events.SessionOpened{Incarnation: "1"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask"}, // its question outlives the agent, which has no lease
 		prompt)
+	c.folded(ref) // commands read the document
 	return c
 }
 
