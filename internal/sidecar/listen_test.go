@@ -20,7 +20,7 @@ import (
 // socketPath returns a path that is short enough for a socket.
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "hf")
+	dir, err := os.MkdirTemp("", "hf") //nolint:usetesting // its path has the name of the test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -314,7 +314,12 @@ func (a *agent) request(m message) error {
 		run = func() (any, error) { return result, err }
 	case v.Name == methodClose: // begun before the end of the stream is read, which may follow it
 		finish := a.leave(errCancelled)
-		run = func() (any, error) { return Nothing{}, finish() }
+		run = func() (any, error) {
+			if err := finish(); err != nil {
+				return nil, err
+			}
+			return Nothing{}, nil
+		}
 	}
 	go func() {
 		result, err := run()
@@ -322,7 +327,7 @@ func (a *agent) request(m message) error {
 		delete(a.inflight, id) // before the reply: the agent may use the id again after it
 		a.mu.Unlock()
 		cancel(nil)
-		a.write(answer(m.ID, result, err))
+		_ = a.write(answer(m.ID, result, err)) // an error has ended the harness
 	}()
 	return nil
 }
@@ -457,7 +462,7 @@ func (a *agent) refuse() {
 	for {
 		select {
 		case m := <-a.refusals:
-			a.write(m)
+			_ = a.write(m) // an error has ended the harness
 		case <-a.gone:
 			return
 		}
