@@ -205,18 +205,43 @@ func (ls *Leases) Purge(ctx context.Context, filter string, keep int) (removed u
 	return resp.Purged, err
 }
 
-// Release deletes the key. [core.ErrLeaseLost] if another process has it; a deleted one is a success.
+// Release deletes the key, also behind a renewal that was stored and whose acknowledgement was not awaited.
+// [core.ErrLeaseLost] if another process has it; a deleted one is a success.
 func (l *Lease) Release(ctx context.Context) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	err := l.leases.keys.Delete(ctx, kv.Leases, l.key, l.rev)
-	if errors.Is(err, core.ErrLostRace) {
-		err = fmt.Errorf("%w: %s: another process has it", core.ErrLeaseLost, l.key)
+	for errors.Is(err, core.ErrLostRace) {
+		rev, lookErr := l.ownAfter(ctx, l.rev)
+		if lookErr != nil {
+			return lookErr
+		}
+		if rev == 0 {
+			err = fmt.Errorf("%w: %s: another process has it", core.ErrLeaseLost, l.key)
+			break
+		}
+		l.rev = rev
+		err = l.leases.keys.Delete(ctx, kv.Leases, l.key, rev)
 	}
 	if err == nil && l.lost == nil {
 		l.lost = fmt.Errorf("%w: %s: released", core.ErrLeaseLost, l.key)
 	}
 	return err
+}
+
+// ownAfter returns the revision of the key if this lease wrote it after rev, else 0.
+func (l *Lease) ownAfter(ctx context.Context, rev uint64) (uint64, error) {
+	bucket := l.leases.conn.Cell.LeaseBucket()
+	m, err := l.leases.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Last: core.KVSubject(bucket, l.key)})
+	switch {
+	case errors.Is(err, core.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case m.Seq > rev && m.Header.Get(headerLease) == l.token:
+		return m.Seq, nil
+	}
+	return 0, nil
 }
 
 // Keep renews at the interval (0: a third of the TTL), and when the connection was restored, with the result of value

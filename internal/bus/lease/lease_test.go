@@ -192,6 +192,50 @@ func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 	}
 }
 
+// TestReleaseBehindARenewalThatWasNotAwaited: the process ends while a renewal is in flight. The broker has stored it,
+// and the lease is gone all the same; one of another process stays.
+func TestReleaseBehindARenewalThatWasNotAwaited(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		s := natstest.Start(t)
+		other := natstest.Bus(t, s)
+		p := bustest.NewProxy(t, s)
+		b := bustest.BusAt(t, p.Addr)
+		l := bustest.Acquire(t, b, bustest.LeaseKey, 4*bustest.Patience)
+		p.Hold(false, true)
+		ctx, end := context.WithCancel(bustest.Background(t))
+		renewed := make(chan error, 1)
+		go func() { renewed <- l.Renew(ctx, []byte("renewed")) }()
+		natstest.Until(t, "the renewal to be stored", func() bool {
+			e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+			return err == nil && string(e.Value) == "renewed"
+		})
+		end()
+		if err := bustest.Receive(t, renewed, "the renewal's result"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the renewal: %v", err)
+		}
+		p.Cut()
+		p.Hold(false, false)
+		if another {
+			e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+			if err == nil {
+				err = other.KV.Delete(bustest.Background(t), kv.Leases, bustest.LeaseKey, e.Rev)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			bustest.Acquire(t, other, bustest.LeaseKey, 4*bustest.Patience)
+		}
+		err := l.Release(bustest.Background(t))
+		_, there := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+		switch {
+		case another && (!errors.Is(err, bus.ErrLeaseLost) || there != nil):
+			t.Errorf("the lease of another process: %v, %v", err, there)
+		case !another && (err != nil || !errors.Is(there, bus.ErrNotFound)):
+			t.Errorf("released: %v, %v", err, there)
+		}
+	}
+}
+
 // A process that cannot reach the broker must stop before any other process sees the lease expire.
 func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
 	t.Parallel()                          // it mostly waits
