@@ -784,6 +784,31 @@ func TestKeptFacts(t *testing.T) {
 	}
 }
 
+// doubtfulStart calls the step, and ends its context while the start of its call is in doubt. Nothing is written until
+// the caller receives from x.s.writing.
+func (x *inside) doubtfulStart(step func(context.Context) error) {
+	x.t.Helper()
+	x.s.writing <- struct{}{}
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- step(ctx) }()
+	x.queued(1)
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.mu.Unlock()
+	cancel()
+	if err := <-ended; !errors.Is(err, ErrPending) {
+		x.t.Fatalf("%v, want ErrPending", err)
+	}
+}
+
+// queued waits until n writes of the session wait.
+func (x *inside) queued(n int) {
+	x.t.Helper()
+	natstest.Until(x.t, fmt.Sprint(n, " writes to wait"), func() bool { return Waiting(x.s) == n })
+}
+
 // TestNotRunOfARefusedStart: the context of a step ends while the start of its call is in doubt, and a second call of
 // the step waits behind that. The broker refuses the start together with the fact that the function did not run. That
 // fact is tried again, and does not end the call of the second one, which has the same id: its function runs once.
@@ -799,31 +824,17 @@ func TestNotRunOfARefusedStart(t *testing.T) {
 					t.Errorf("the function of call %s runs, and the process takes it for one that did not run", call)
 				}
 			}
-			// what is kept is queued before this message
+			// the kept result is queued before this message
 			return runs, x.s.Append(ctx, events.MessageAccepted{Message: fmt.Sprint("run ", runs), Synthetic: true})
 		})
 		return err
 	}
-	queued := func(n int) {
-		natstest.Until(t, fmt.Sprint(n, " writes to wait"), func() bool { return Waiting(x.s) == n })
-	}
-	x.s.writing <- struct{}{}
-	ctx, cancel := context.WithCancel(x.ctx)
-	defer cancel()
-	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- step(ctx) }()
-	queued(1)
-	x.s.mu.Lock()
-	x.s.unacked = &unacked{writes: x.s.queue}
-	x.s.mu.Unlock()
-	cancel()
-	if err := <-first; !errors.Is(err, ErrPending) {
-		t.Fatalf("%v, want ErrPending", err)
-	}
+	x.doubtfulStart(step)
+	second := make(chan error, 1)
 	x.s.unsend() // it lost a race
-	queued(2)
+	x.queued(2)
 	go func() { second <- step(x.ctx) }()
-	queued(3)
+	x.queued(3)
 	x.s.mu.Lock()
 	ops, evs, _ := x.s.pick()
 	if len(ops) == 2 {
@@ -854,23 +865,9 @@ func TestNotRunIsKnownHere(t *testing.T) {
 		})
 		return err
 	}
-	queued := func(n int) {
-		natstest.Until(t, fmt.Sprint(n, " writes to wait"), func() bool { return Waiting(x.s) == n })
-	}
-	x.s.writing <- struct{}{}
-	ctx, cancel := context.WithCancel(x.ctx)
-	defer cancel()
-	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- step(ctx) }()
-	queued(1)
-	x.s.mu.Lock()
-	x.s.unacked = &unacked{writes: x.s.queue}
-	x.s.mu.Unlock()
-	cancel()
-	if err := <-first; !errors.Is(err, ErrPending) {
-		t.Fatalf("%v, want ErrPending", err)
-	}
-	queued(2)
+	x.doubtfulStart(step)
+	second := make(chan error, 1)
+	x.queued(2)
 	x.s.unsend() // it lost a race
 	x.s.mu.Lock()
 	end := x.s.queue[1]
@@ -883,7 +880,7 @@ func TestNotRunIsKnownHere(t *testing.T) {
 	x.s.kept = []*write{end} // the broker has refused it
 	x.s.mu.Unlock()
 	go func() { second <- step(x.ctx) }()
-	queued(2)
+	x.queued(2)
 	x.s.mu.Lock()
 	x.s.unacked = &unacked{writes: []*write{end}}
 	x.s.settleUnacked(ErrFull) // once more

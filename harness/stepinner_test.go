@@ -29,7 +29,7 @@ func TestNamesWithoutTheLog(t *testing.T) {
 	x := newInside(t)
 	for name, do := range map[string]func(turn *Turn) error{
 		"the log": func(turn *Turn) error { return turn.inLog(x.ctx, func(*logIndex) { t.Error("it was read") }) },
-		"what the turn is about": func(turn *Turn) error {
+		"the subject of the turn": func(turn *Turn) error {
 			_, _, _, err := turn.about(x.ctx)
 			return err
 		},

@@ -72,13 +72,8 @@ func doctorCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printFindings(found []finding) error {
-	if a.json {
-		for _, f := range found {
-			if err := a.printJSON(f); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := printLines(a, found); done {
+		return err
 	}
 	paints := map[string]terminal.Colour{levelOK: terminal.Good, levelNote: terminal.Wait, levelWrong: terminal.Alarm}
 	var text strings.Builder

@@ -158,13 +158,8 @@ func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*s
 }
 
 func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {
-	if a.json {
-		for _, s := range docs {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := printLines(a, docs); done {
+		return err
 	}
 	if len(docs) == 0 {
 		a.printError("no sessions")
@@ -272,13 +267,8 @@ func blockerName(key string) string {
 }
 
 func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {
-	if a.json {
-		for _, x := range bs {
-			if err := a.printJSON(x); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := printLines(a, bs); done {
+		return err
 	}
 	if len(bs) == 0 {
 		a.printError("nothing waits for a person")

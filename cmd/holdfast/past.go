@@ -84,13 +84,8 @@ func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []
 	if err != nil {
 		return err
 	}
-	if a.json {
-		for _, change := range changes {
-			if err := a.printJSON(change); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := printLines(a, changes); done {
+		return err
 	}
 	if len(changes) == 0 {
 		a.printError("nothing differs")

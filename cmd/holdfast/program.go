@@ -315,6 +315,19 @@ func (a *app) print(text string) error {
 	return nil
 }
 
+// printLines prints each value as one line of JSON, if that is asked for, and says so.
+func printLines[T any](a *app, values []T) (done bool, err error) {
+	if !a.json {
+		return false, nil
+	}
+	for _, v := range values {
+		if err := a.printJSON(v); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
 // printJSON writes a value as one line to stdout.
 func (a *app) printJSON(v any) error {
 	body, err := json.Marshal(v)

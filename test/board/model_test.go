@@ -45,7 +45,7 @@ func TestViewModels(t *testing.T) {
 		{"and goes when hands are off", `merge(["h/a/p", "h/b/p"], map("h/a p 5 !", "h/b p 6", "h/c p 1"), true)`,
 			"h/c/p h/b/p held 0"},
 		{"a removed row goes", `merge(["h/a/p", "h/b/p"], map("h/b p 6"), false)`, "h/b/p held 0"},
-		{"what was decided before is not added", `merge([], map("h/a p 5 !"), true)`, " held 0"},
+		{"a prompt that was decided before is not added", `merge([], map("h/a p 5 !"), true)`, " held 0"},
 		{"few rows are drawn", `(() => { const m = map(...Array.from({length: 300}, (_, i) => "h/s" + i + " p " + i));
 			const g = doc.grouped([...m.keys()], m, "", undefined);
 			return g.groups.length + " " + g.more; })()`, "200 100"},
