@@ -141,8 +141,24 @@ func (h *Harness) giveUp(s *Session) {
 	})
 }
 
+// giveBackUnmade fails the compaction that runs in a session which no call was given: Work took it by a claim whose
+// outcome was in doubt, and no handler makes it. The process lives, so this is not left to recovery, which would fail
+// it as that of a process that is gone: under resume hold a person would have to continue.
+func (s *Session) giveBackUnmade() {
+	s.mu.Lock()
+	id := ""
+	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && s.st.Owns(c.Epoch) {
+		id = c.ID
+	}
+	s.mu.Unlock()
+	if id != "" {
+		s.giveBackCompaction(id)
+	}
+}
+
 // releaseUnwanted releases the session, unless a call has it or waits for it when that is decided.
 func (s *Session) releaseUnwanted() error {
+	s.giveBackUnmade()
 	o, err := s.newWrite([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
 	if err != nil {
 		return fmt.Errorf("harness: release: %w", err)

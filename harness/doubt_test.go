@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -353,5 +354,61 @@ func TestUncertainOutcomes(t *testing.T) {
 	}
 	if rows < 10 {
 		t.Errorf("%d rows name a test", rows)
+	}
+}
+
+// TestCompactionInDoubt checks that a compaction which Work took with the claim of its session, in a commit whose
+// outcome was in doubt when Work ended, fails as one that is cut off, and is tried again. The process lives: it is not
+// left to recovery, whose reason is that of a process that is gone, and then a person has to continue it under resume
+// hold. The session is released, or goes to a call of Open that waited for it.
+func TestCompactionInDoubt(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h, l, acknowledge := deaf(w)
+			hold := harness.OpenOptions{Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}}
+			check(t, must[*harness.Session](t)(h.Open(w.ctx, "s", hold)).Release(w.ctx, ""))
+			w.append("s", events.WriterCompaction,
+				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+			w.show("s")
+			check(t, h.Ready(w.ctx))
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			ended := make(chan error, 1)
+			l.ends.Store(true)
+			go func() {
+				ended <- h.Work(ctx, harness.Worker{Compact: func(context.Context, *harness.Session,
+					session.WorkCompaction) (int64, error) {
+					t.Error("the compaction is made")
+					return 0, nil
+				}})
+			}()
+			w.until("s", "the compaction to be taken", func(st *session.State) bool {
+				return st.Compaction != nil && st.Compaction.State == session.CompactionRunning
+			})
+			again := make(chan error, 1)
+			if opens {
+				go func() {
+					_, err := h.Open(w.ctx, "s", harness.OpenOptions{})
+					again <- err
+				}()
+				natstest.Until(t, "Open to wait", func() bool { return harness.Users(h, "s") >= 3 })
+			}
+			cancel()
+			check(t, <-ended)
+			acknowledge()
+			var st *session.State
+			if opens {
+				check(t, <-again)
+				st = w.until("s", "the compaction to end", func(st *session.State) bool { return st.Compaction == nil })
+			} else {
+				st = w.givenUp("s")
+			}
+			if c := st.LastCompaction; c == nil || c.ErrorKind() != failure.Interrupted || !st.CompactAgain() ||
+				st.Owned != opens || st.Epoch != 2 || st.Ignored.Count != 0 {
+				t.Errorf("last compaction %+v, open %+v, owned %t in epoch %d", c, st.Compaction, st.Owned, st.Epoch)
+			}
+		})
 	}
 }

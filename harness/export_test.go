@@ -242,3 +242,10 @@ func IsReady(h *Harness) bool {
 	defer h.mu.Unlock()
 	return h.state == leaseReady
 }
+
+// Offers is how many sessions of this harness have work, as far as the process has seen.
+func Offers(h *Harness) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.offers)
+}

@@ -1017,6 +1017,50 @@ func TestWorkEndsWhileItTakesACompaction(t *testing.T) {
 	}
 }
 
+// TestCompactionWithoutHandlers: a Work without Compact takes a compaction to fail it if it runs turns, and else takes
+// nothing, also no turn behind it.
+func TestCompactionWithoutHandlers(t *testing.T) {
+	x := newInside(t)
+	x.appendUnnudged(events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual},
+		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := x.workLoopOf(nil).findWork(x.ctx, x.s); item != nil || err != nil {
+		t.Errorf("a Work without handlers takes %+v, %v", item, err)
+	}
+	item, err := x.workLoopOf(func(context.Context, *Turn) error { return nil }).findWork(x.ctx, x.s)
+	if err != nil || item == nil || item.compaction == nil || !errors.Is(item.refused, errNoCompact) {
+		t.Errorf("a Work that runs turns takes %+v, %v", item, err)
+	}
+}
+
+// TestWorkReleasesNothingThatIsClaimed: a session that Work took in a pool is the program's from the commit on that
+// gave it to a second call, also while a release of it waits.
+func TestWorkReleasesNothingThatIsClaimed(t *testing.T) {
+	x := newInside(t, inPool)
+	x.s.takenByWork()
+	x.s.writing <- struct{}{}
+	released := make(chan error, 1)
+	go func() {
+		_, err := x.workLoopOf(nil).letGo(x.ctx, x.s)
+		released <- err
+	}()
+	natstest.Until(t, "the release to wait", func() bool { return Waiting(x.s) == 1 })
+	x.s.mu.Lock()
+	x.s.works, x.s.holders = false, 2 // as by Claim
+	x.s.mu.Unlock()
+	<-x.s.writing
+	if err := <-released; err != nil || x.s.isApart() {
+		t.Errorf("released: %t, %v", x.s.isApart(), err)
+	}
+	x.s.takenByWork()
+	if x.s.isWorks() {
+		t.Error("Work took it, although the program has it, too")
+	}
+}
+
 // TestLastWordIsSentAgain: the end of a turn waits when its caller gives up. It stays in the queue, and is sent again
 // after the broker has refused it.
 func TestLastWordIsSentAgain(t *testing.T) {

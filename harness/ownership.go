@@ -347,8 +347,10 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 		how = found
 	}
 	s.holders++
+	s.works = false
 	s.mu.Unlock()
 	if how == found {
+		s.giveBackUnmade()
 		h.notifyWork(s.ref.Session) // Work leaves alone what no caller has
 	}
 	return how, nil

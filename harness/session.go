@@ -70,6 +70,7 @@ type Session struct {
 
 	users   int    // who is about to take it; guarded by the harness
 	holders int    // calls that were given the session since this process owns it; 0: no caller knows that it does
+	works   bool   // it is for Work to release: Work took it in a pool, and no other call was given it since
 	leaving bool   // it is being released, because no caller knows
 	want    uint64 // the log has at least this place, by a nudge
 	hinted  bool   // a nudge arrived since the last read began
@@ -118,18 +119,19 @@ func (s *Session) State() *session.State {
 // before. Its open items are left to recovery. Errors are those of [Session.Append]: [ErrPending], it will be released
 // unless it is lost before.
 func (s *Session) Release(ctx context.Context, reason string) error {
-	return s.leave(ctx, events.SessionReleased{Reason: reason}, true)
+	return s.leave(ctx, nil, events.SessionReleased{Reason: reason}, true)
 }
 
 // Close ends the session and everything open in it, for good. Reason: finished, archived or deleted. Errors are those
 // of [Session.Append]: [ErrPending], it will be closed unless it is lost before.
 func (s *Session) Close(ctx context.Context, reason string) error {
-	return s.leave(ctx, events.SessionClosed{Reason: reason}, false)
+	return s.leave(ctx, nil, events.SessionClosed{Reason: reason}, false)
 }
 
 // leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing
-// changes meanwhile.
-func (s *Session) leave(ctx context.Context, last events.Fact, withdraw bool) error {
+// changes meanwhile. check is that of [write].
+func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, error), last events.Fact,
+	withdraw bool) error {
 	for {
 		var facts []events.Fact
 		if withdraw {
@@ -137,7 +139,7 @@ func (s *Session) leave(ctx context.Context, last events.Fact, withdraw bool) er
 				facts = append(facts, events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 			}
 		}
-		err := s.append(ctx, nil, append(facts, last)...)
+		err := s.append(ctx, check, append(facts, last)...)
 		if len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown)) {
 			continue // one of them was settled meanwhile: fewer are left
 		}

@@ -44,7 +44,10 @@ type Worker struct {
 	// known; an error fails the compaction, as with turns. Look at the summary with [ValidateSummary], and say
 	// [Session.Progress] while it is made: a compaction that nothing was heard of for stall_after is taken away. Then
 	// ctx ends, its cause is [ErrEnded], what comes of it does not count, and the conversation is to stay as it was.
-	// nil: compactions stay pending.
+	//
+	// nil: with a Turn, each compaction is taken and fails at once as runtime_not_ready, which is final, and is logged
+	// as a warning: messages and answers wait for a compaction, and would wait for ever. Every process of a pool that
+	// runs turns needs it, if one of them has it. Without a Turn compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
 	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending.
 	TurnsMax int
@@ -108,7 +111,7 @@ func (h *Harness) notifyWork(id string) {
 // could not be stored in time is stored later if this process lives.
 //
 // In a pool a session that Work took is released when its turn has ended, for the next free member, and when ctx has
-// ended.
+// ended, unless the program opens or claims it meanwhile.
 //
 // Call [Harness.Ready] first, after the sessions that this process continues are open; else Work returns [ErrNotReady].
 func (h *Harness) Work(ctx context.Context, w Worker) error {
@@ -140,19 +143,23 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		case <-h.workReady:
 			k.handOut(ctx)
 		case <-ctx.Done():
-			return k.end(nil)
+			return k.end(ctx, nil)
 		case <-h.ctx.Done():
-			return k.end(fmt.Errorf("harness: work of %s: %w", h.cfg.ID, context.Cause(h.ctx)))
+			return k.end(ctx, fmt.Errorf("harness: work of %s: %w", h.cfg.ID, context.Cause(h.ctx)))
 		}
 	}
 }
 
-// markOffers makes Work check every session with an offer.
+// markOffers makes Work check every session with an offer, and those that it is to release.
 func (k *workLoop) markOffers() {
+	taken := k.taken()
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	for _, offer := range k.h.offers {
 		k.h.dirty[offer.Session] = true
+	}
+	for _, s := range taken {
+		k.h.dirty[s.ref.Session] = true
 	}
 	select {
 	case k.h.workReady <- struct{}{}:
@@ -166,13 +173,22 @@ type workLoop struct {
 	w     Worker
 	slots chan struct{}
 	wg    sync.WaitGroup
+	warn  sync.Once // that Compact is missing
 
 	mu   sync.Mutex
 	busy map[string]bool // sessions that a goroutine works on
 }
 
-func (k *workLoop) end(err error) error {
+func (k *workLoop) end(ctx context.Context, err error) error {
 	k.wg.Wait()
+	k.h.each(k.taken(), func(s *Session) {
+		if s.openTurn() != nil {
+			return // the program runs it: one whose handler was cut off was released with its session
+		}
+		if _, err := k.letGo(ctx, s); err != nil {
+			k.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("not released at the end of Work")
+		}
+	})
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	k.h.working = false
@@ -252,10 +268,14 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 	case s != nil && !s.isApart():
 		defer s.workOn("")
 		if t := k.adopted(s); t != nil {
-			return true, k.run(ctx, t)
+			return k.leave(ctx, s, k.run(ctx, t))
 		}
 		item, err := k.findWork(ctx, s)
-		if err != nil || item == nil {
+		if err != nil {
+			return false, err
+		}
+		if item == nil {
+			_, err = k.letGo(ctx, s)
 			return false, err
 		}
 		if k.mustChoose(item) {
@@ -268,7 +288,7 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 		if err != nil || item.gone {
 			return false, err
 		}
-		return true, k.do(ctx, s, item)
+		return k.leave(ctx, s, k.do(ctx, s, item))
 	case offered && !offer.Owned:
 		return k.takeOver(ctx, id)
 	default:
@@ -324,24 +344,67 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 	case how == had:
 		return true, nil // check it as any session of this process
 	}
-	err = k.do(ctx, s, item)
-	late, cancel := k.h.lastWord(ctx)
-	defer cancel()
-	var left error
-	switch {
-	case !k.h.cfg.Pool:
-		return err == nil, err
-	case ctx.Err() != nil: // also with a turn that was cut off: another member continues it
-		left = s.appendLast(late, nil, events.SessionReleased{Reason: reasonWorked})
-	case s.openTurn() == nil:
-		left = s.Release(late, reasonWorked)
-	default:
-		return err == nil, err
-	}
-	if left != nil && !s.isApart() {
+	s.takenByWork()
+	return k.leave(ctx, s, k.do(ctx, s, item))
+}
+
+// leave is called when a handler has returned, with the error of its work. It lets the session go if it is to.
+func (k *workLoop) leave(ctx context.Context, s *Session, err error) (more bool, _ error) {
+	if gone, left := k.letGo(ctx, s); gone || left != nil {
 		return false, left
 	}
-	return false, nil
+	return err == nil, err
+}
+
+// letGo releases a session that Work took, in a pool, unless the program has it or a turn is open in it. When ctx has
+// ended, the session is released with its turn, which was cut off: another member continues the turn. A session that is
+// not released now is checked again after a while, and at the end of Work.
+func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error) {
+	if !s.isWorks() {
+		return false, nil
+	}
+	late, cancel := k.h.lastWord(ctx)
+	defer cancel()
+	claimed := func(*session.State) (bool, error) { return !s.works, nil }
+	switch {
+	case ctx.Err() != nil:
+		err = s.appendLast(late, claimed, events.SessionReleased{Reason: reasonWorked})
+	case s.openTurn() == nil:
+		err = s.leave(late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
+	default:
+		return false, nil
+	}
+	if s.isApart() {
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// taken returns the sessions that Work took and is to release.
+func (k *workLoop) taken() (all []*Session) {
+	if !k.h.cfg.Pool {
+		return nil
+	}
+	for _, s := range k.h.owned() {
+		if s.isWorks() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// takenByWork records that Work took the session, and not the program.
+func (s *Session) takenByWork() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.works = s.h.cfg.Pool && s.holders == 1
+}
+
+// isWorks reports whether Work is to release the session.
+func (s *Session) isWorks() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.works
 }
 
 // reasonWorked is why a member of a pool releases a session that its Work took.
@@ -350,6 +413,10 @@ const reasonWorked = "worked"
 // errNothing says there was nothing to take: another was first, or it was withdrawn.
 var errNothing = errors.New("harness: no work")
 
+// errNoCompact is why a compaction fails in a Work that runs turns and has no [Worker.Compact]. Pending without an end
+// it would block all turns without a reason.
+var errNoCompact = errors.New("the agent does not compact conversations: its Worker has no Compact")
+
 // errUnasked says that [Worker.Options] is to be asked first, while the session is not being taken: it is user code.
 var errUnasked = errors.New("harness: options not asked for yet")
 
@@ -357,7 +424,7 @@ var errUnasked = errors.New("harness: options not asked for yet")
 type workItem struct {
 	compaction *session.WorkCompaction
 	turn       *session.WorkTurn
-	refused    error // the turn cannot be run: it is taken and fails with this
+	refused    error // it cannot be done: it is taken and fails with this
 	gone       bool  // when it was to be taken it was no longer wanted
 	left       bool  // its Work has ended, and whether it is taken is not known; guarded by the session
 }
@@ -403,7 +470,7 @@ func (j *workItem) setOptions(c choice) bool {
 // findWork returns what may be taken in a session in its present state; nil for nothing.
 func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) {
 	st := s.State()
-	if !takeable(st, k.w.Compact != nil, k.w.Turn != nil) {
+	if !takeable(st, k.w.Compact != nil || k.w.Turn != nil, k.w.Turn != nil) {
 		return nil, nil
 	}
 	w, err := st.WorkWhole(func(seq uint64) (*events.Commit, error) {
@@ -413,10 +480,13 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 	if err != nil {
 		return nil, fmt.Errorf("harness: work of %s: %w", s.ref, translate(err))
 	}
-	if w.Compaction != nil && k.w.Compact != nil {
-		return &workItem{compaction: w.Compaction}, nil
+	switch {
+	case w.Compaction == nil:
+		return &workItem{turn: w.Turn}, nil
+	case k.w.Compact == nil:
+		return &workItem{compaction: w.Compaction, refused: errNoCompact}, nil
 	}
-	return &workItem{turn: w.Turn}, nil
+	return &workItem{compaction: w.Compaction}, nil
 }
 
 // takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and
@@ -435,7 +505,12 @@ func takeable(st *session.State, compactions, turns bool) bool {
 // taking is what is said to take it.
 func (j *workItem) taking() []events.Fact {
 	if c := j.compaction; c != nil {
-		return []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
+		facts := []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
+		if j.refused != nil {
+			facts = append(facts, events.CompactionFailed{Compaction: c.Compaction,
+				Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
+		}
+		return facts
 	}
 	t := j.turn
 	byPerson := !t.Synthetic &&
@@ -541,10 +616,17 @@ func (j *workItem) wanted(st *session.State) (done bool) {
 
 // do has what was taken done, and says how it ended.
 func (k *workLoop) do(ctx context.Context, s *Session, j *workItem) error {
-	if j.compaction != nil {
+	switch {
+	case j.compaction != nil && j.refused != nil:
+		k.warn.Do(func() {
+			k.h.log.Warn().Str("session", s.ref.String()).Str("entity", session.EntityCompaction).Str("id",
+				j.compaction.Compaction).Msg("compactions fail: Worker.Compact is nil; the policy " +
+				"compaction_threshold=1 requests none by itself")
+		})
+		return nil
+	case j.compaction != nil:
 		return k.compact(ctx, s, *j.compaction)
-	}
-	if j.refused != nil {
+	case j.refused != nil:
 		return j.refused
 	}
 	t := s.handle(j.turn.Turn)

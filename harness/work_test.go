@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -354,6 +355,9 @@ func TestPoolMemberEndsItsWork(t *testing.T) {
 			cancel()
 			check(t, <-done)
 			if away {
+				if n := harness.Waiting(s); n != 2 { // what was sent first, and the release
+					t.Errorf("%d writes wait, want 2", n)
+				}
 				w.back()
 			}
 			st := w.until("s", "the release", func(st *session.State) bool { return !st.Owned })
@@ -846,6 +850,151 @@ func TestOneGoroutineRunsATurn(t *testing.T) {
 			check(t, stop())
 			if open := s.OpenTurn(); open == nil || open.ID() != turn.ID() {
 				t.Errorf("the program gets %v after the handler, want turn %s", open, turn.ID())
+			}
+		})
+	}
+}
+
+// TestWorkWithoutCompact: a Work that runs turns and has no Compact takes a compaction and fails it for good, in one
+// commit, and the turn behind it runs: in a session of this process, in one without an owner, and in a pool. One
+// warning says so.
+func TestWorkWithoutCompact(t *testing.T) {
+	for name, change := range map[string]func(*harness.Config){"exclusive": func(*harness.Config) {}, "pool": pool} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var mu sync.Mutex
+			logged := ""
+			h := w.connect(change, func(c *harness.Config) {
+				c.Log = slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) {
+					mu.Lock()
+					defer mu.Unlock()
+					logged += string(p)
+				}), nil))
+			})
+			must[*harness.Session](t)(h.Open(w.ctx, "own", harness.OpenOptions{}))
+			w.released(h, "free")
+			before := map[string]*session.State{}
+			for _, id := range []string{"own", "free"} {
+				before[id] = w.state(id)
+				w.append(id, events.WriterCompaction,
+					events.CompactionRequested{Compaction: "k-" + id, Reason: events.CompactManual})
+				w.request(id, "t1", "x")
+			}
+			w.work(h, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return nil }})
+			for id, was := range before {
+				st := w.until(id, "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+				l := st.LastCompaction
+				if l == nil || l.ErrorKind() != failure.RuntimeNotReady || !strings.Contains(l.Error.Text, "Compact") ||
+					st.CompactAgain() || st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
+					t.Fatalf("%s: compaction %+v, turn %+v", id, l, st.LastTurn)
+				}
+				// two requests, the compaction, the start of the turn and its end
+				if n := st.Commits - was.Commits; n != 5 && name == "exclusive" {
+					t.Errorf("%s: %d commits", id, n)
+				}
+			}
+			check(t, h.Close(w.ctx)) // which writes what is logged
+			mu.Lock()
+			defer mu.Unlock()
+			if n := strings.Count(logged, "Worker.Compact is nil"); n != 1 || !strings.Contains(logged, `"WARN"`) {
+				t.Errorf("%d warnings for two compactions: %s", n, logged)
+			}
+		})
+	}
+}
+
+// TestPoolReleasesWhatWorkTook: a session that Work took in a pool stays with the process while a turn of the program
+// is open in it. It is released when that turn has ended, at the end of Work at the latest; also by a later Work, which
+// runs the next turn in it as in a session of its own. A session that the program has claimed is the program's.
+func TestPoolReleasesWhatWorkTook(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends, later, next, cutOff, claimed bool // Work ends; a later one begins; it has a turn, which is cut off
+	}{
+		"while Work runs":             {},
+		"at the end of Work":          {ends: true},
+		"by a later Work":             {ends: true, later: true},
+		"after a turn of a later one": {ends: true, later: true, next: true},
+		"with a turn of a later one":  {ends: true, later: true, next: true, cutOff: true},
+		"claimed by the program":      {next: true, claimed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect(pool)
+			w.released(h, "s")
+			w.released(h, "marker")
+			opened, ran := make(chan *harness.Turn, 1), make(chan string, 4)
+			worker := harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+				ran <- turn.ID()
+				switch turn.ID() {
+				case "t1":
+					err := turn.Complete(ctx, "")
+					next, started := turn.Session().StartTurn(w.ctx, harness.StartOptions{ID: "t2"})
+					opened <- next
+					return errors.Join(err, started)
+				case "t3":
+					if c.cutOff {
+						<-ctx.Done()
+						return context.Cause(ctx)
+					}
+				}
+				return nil
+			}}
+			stop := w.work(h, worker)
+			w.request("s", "t1", "x")
+			<-ran
+			own := <-opened
+			if own == nil {
+				t.FailNow()
+			}
+			w.request("marker", "t9", "x") // it runs in the one slot when the handler before it has returned
+			<-ran
+			w.forget("s")
+			natstest.Until(t, "the offer to be gone", func() bool { return harness.Offers(h) == 1 })
+			if c.later {
+				check(t, stop())
+			}
+			if c.claimed {
+				must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+			}
+			check(t, own.Complete(w.ctx, ""))
+			if c.ends && !c.later {
+				check(t, stop())
+			}
+			if c.next {
+				w.append("s", events.WriterCompaction, events.TurnRequested{Turn: "t3", Cause: events.CauseMessage})
+			}
+			if c.next && c.later { // a session without work is released before it is read again
+				natstest.Until(t, "the request to be read", func() bool {
+					return own.Session().State().Pending.Turn != nil
+				})
+			}
+			if c.later {
+				if st := w.state("s"); !st.Owned {
+					t.Fatal("released under a turn of the program")
+				}
+				stop = w.work(h, worker)
+			}
+			last := "t2"
+			if c.next {
+				<-ran
+				if last = "t3"; c.cutOff {
+					last = "t2"
+					check(t, stop())
+				}
+			}
+			if c.claimed {
+				w.request("marker", "t10", "x")
+				<-ran
+				check(t, stop())
+			}
+			st := w.state("s")
+			if !c.ends || c.later && !c.cutOff {
+				st = w.until("s", "the release", func(st *session.State) bool { return !st.Owned || c.claimed })
+			}
+			if st.Owned != c.claimed || (st.Turn != nil) != c.cutOff || st.LastTurn.ID != last ||
+				st.Ignored.Count != 0 {
+				t.Errorf("owned %t, open turn %+v, last turn %+v", st.Owned, st.Turn, st.LastTurn)
 			}
 		})
 	}

@@ -182,6 +182,15 @@ func (w *world) show(id string) {
 	w.put(events.WorkKey(ref(id)), view)
 }
 
+// forget removes the work view of a session, as the ledger does when nothing is asked any more.
+func (w *world) forget(id string) {
+	w.t.Helper()
+	key := events.WorkKey(ref(id))
+	e, err := w.bus.KV.Load(w.ctx, kv.State, key)
+	check(w.t, err)
+	check(w.t, w.bus.KV.Delete(w.ctx, kv.State, key, e.Rev))
+}
+
 func (w *world) put(key string, value []byte) {
 	w.t.Helper()
 	e, err := w.bus.KV.Load(w.ctx, kv.State, key)

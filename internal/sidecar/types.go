@@ -77,7 +77,7 @@ type Unreadable struct {
 type Work struct {
 	TurnsMax int  `json:"turns_max,omitempty"` // turns and compactions at once; default 16
 	Options  bool `json:"options,omitempty"`   // ask for the options of turns that have none
-	Compact  bool `json:"compact,omitempty"`   // ask for compactions; else they stay pending
+	Compact  bool `json:"compact,omitempty"`   // ask for compactions; else each fails as runtime_not_ready
 }
 
 // Message is user input for a session.

@@ -125,18 +125,26 @@ func (d *draft) overtaken() bool {
 }
 
 // midStream stops a turn that fills the context and requests a compaction, once a turn (C5). It does not interrupt a
-// running call: it waits until none runs, which is before the next model request.
+// running call: it waits until none runs, which is before the next model request. It stops no turn for a harness that
+// could not compact the last time: the turn would be run once more for nothing. The next message tries again.
 func (d *draft) midStream() {
 	t, l := d.Turn, d.LastCompaction
 	failedBefore := t.Cause == events.CauseFollowUp && l != nil && l.Outcome == session.OutcomeFailed
 	switch {
-	case !d.Owns(t.Epoch), t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
+	case !d.Owns(t.Epoch), t.Compaction != "", d.Pending.Stop != nil, failedBefore, cannotCompact(d.State),
+		d.calling(t.ID):
 	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
 		d.Add(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
 			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this continues", u.Percent)},
 			d.request(events.CompactMidStream, events.FollowContinue, t.Message))
 	}
+}
+
+// cannotCompact reports whether the harness said of the last compaction that it cannot compact.
+func cannotCompact(s *session.State) bool {
+	l := s.LastCompaction
+	return l != nil && l.ErrorKind() == failure.RuntimeNotReady
 }
 
 // calling reports whether a call of a turn runs that the stop would interrupt.

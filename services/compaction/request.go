@@ -293,6 +293,8 @@ func byThreshold(s *session.State) (would bool, reason string) {
 		return false, WhyWaiting
 	case s.Turn != nil && s.Turn.Compaction != "":
 		return false, WhyCompacted
+	case s.Turn != nil && cannotCompact(s):
+		return false, WhySuppressed
 	case s.Stalled():
 		return false, session.CompactionStalled
 	}
