@@ -153,6 +153,32 @@ func TestExpiredLogin(t *testing.T) {
 	}
 }
 
+// TestAskedAgainAfterACut: the connection is lost while a request waits for its reply. The request is made again on the
+// next connection.
+func TestAskedAgainAfterACut(t *testing.T) {
+	asked := make(chan bool, 100)
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
+		asked <- true
+		if len(asked) == 1 {
+			return bustest.Silence
+		}
+		return bustest.Says(`{"state":{"last_seq":3}}`)
+	})
+	b, got := s.Open(), make(chan error, 1)
+	go func() {
+		seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience))
+		if err == nil && seq != 3 {
+			err = fmt.Errorf("the last commit is %d", seq)
+		}
+		got <- err
+	}()
+	natstest.Until(t, "the first request", func() bool { return len(asked) > 0 })
+	s.Cut()
+	if err := bustest.Receive(t, got, "the reply"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTheReasonIsLoggedOnce: while the broker is away, each reason why it is not reached is logged once.
 func TestTheReasonIsLoggedOnce(t *testing.T) {
 	s := natstest.Start(t)
