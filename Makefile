@@ -89,8 +89,8 @@ long: ## the full crash, cluster, clock, power and simulation tests (more than a
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
 	HOLDFAST_LONG=1 $(MAKE) --no-print-directory power
 
-mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go, TESTS=packages)
-	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)" -tests "$(TESTS)"
+mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go, TESTS=packages, OPERANDS=1)
+	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)" -tests "$(TESTS)" $(if $(OPERANDS),-operands)
 
 golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done

@@ -41,6 +41,7 @@ const (
 )
 
 // helper is the file added to the package: hfGuard(n) stands behind every condition, and is called when it is true.
+// hfNeed(n) stands behind every operand of &&, and is called when that is false.
 const helper = `package %s
 
 import (
@@ -64,6 +65,8 @@ func hfGuard(n int) bool {
 	}
 	return n != hfGuardOff
 }
+
+func hfNeed(n int) bool { return !hfGuard(n) }
 `
 
 // folder is a package as the go command lists it.
@@ -80,8 +83,11 @@ func list(pkg string) (f folder, err error) {
 	return f, json.Unmarshal(out, &f)
 }
 
+// finder finds the guards of one file, [guards] or [operands], and numbers them from first.
+type finder func(path string, text []byte, first int) (changed []byte, all []guard, err error)
+
 // switchable writes the package's files with switches, and the list for -overlay that replaces them, into dir.
-func switchable(dir, pkg string) (overlay string, all []guard, err error) {
+func switchable(dir, pkg string, find finder) (overlay string, all []guard, err error) {
 	f, err := list(pkg)
 	if err != nil {
 		return "", nil, err
@@ -105,7 +111,7 @@ func switchable(dir, pkg string) (overlay string, all []guard, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		changed, found, err := guards(filepath.ToSlash(path), text, len(all)+1)
+		changed, found, err := find(filepath.ToSlash(path), text, len(all)+1)
 		if err != nil {
 			return "", nil, err
 		}
@@ -128,32 +134,73 @@ func switchable(dir, pkg string) (overlay string, all []guard, err error) {
 	return overlay, all, os.WriteFile(overlay, body, 0o600)
 }
 
-// guards finds the conditions of one file, numbers them from first, and returns the file with a switch behind each.
+// source is one file while its guards are found.
+type source struct {
+	path       string
+	text       []byte
+	set        *token.FileSet
+	tree       *ast.File
+	first      int
+	fun        string         // the function that is looked at
+	equal      map[string]int // how many guards have this key
+	all        []guard
+	insertions []insertion
+}
+
+type insertion struct {
+	at   int
+	text string
+}
+
+func parse(path string, text []byte, first int) (*source, error) {
+	s := &source{path: path, text: text, set: token.NewFileSet(), first: first, equal: map[string]int{}}
+	var err error
+	s.tree, err = parser.ParseFile(s.set, path, text, parser.ParseComments)
+	return s, err
+}
+
+// add counts an expression as a guard and returns its number. prefix stands before its text.
+func (s *source) add(x ast.Expr, prefix string) int {
+	flat := strings.Join(strings.Fields(string(s.text[s.offset(x.Pos()):s.offset(x.End())])), " ")
+	g := guard{n: s.first + len(s.all), nth: 1, file: s.path, line: s.set.Position(x.Pos()).Line, fun: s.fun,
+		cond: prefix + flat}
+	s.equal[g.key()]++
+	g.nth = s.equal[g.key()]
+	s.all = append(s.all, g)
+	return g.n
+}
+
+func (s *source) offset(p token.Pos) int { return s.set.Position(p).Offset }
+
+func (s *source) insert(at token.Pos, text string) {
+	s.insertions = append(s.insertions, insertion{s.offset(at), text})
+}
+
+// changed returns the file with what was inserted. Insertions at one place keep their order.
+func (s *source) changed() (changed []byte) {
+	slices.SortStableFunc(s.insertions, func(a, b insertion) int { return cmp.Compare(a.at, b.at) })
+	done := 0
+	for _, in := range s.insertions {
+		changed = append(append(changed, s.text[done:in.at]...), in.text...)
+		done = in.at
+	}
+	return append(changed, s.text[done:]...)
+}
+
+// guards finds the conditions of one file, and returns the file with a switch behind each, which makes it false.
 func guards(path string, text []byte, first int) (changed []byte, all []guard, err error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, path, text, parser.ParseComments)
+	s, err := parse(path, text, first)
 	if err != nil {
 		return nil, nil, err
 	}
-	type insertion struct {
-		at   int
-		text string
-	}
-	var insertions []insertion
-	fun, equal := "", map[string]int{}
 	add := func(cond ast.Expr) {
-		from, to := set.Position(cond.Pos()).Offset, set.Position(cond.End()).Offset
-		flat := strings.Join(strings.Fields(string(text[from:to])), " ")
-		g := guard{n: first + len(all), nth: 1, file: path, line: set.Position(cond.Pos()).Line, fun: fun, cond: flat}
-		equal[g.key()]++
-		g.nth = equal[g.key()]
-		all = append(all, g)
-		insertions = append(insertions, insertion{from, "("}, insertion{to, fmt.Sprintf(") && hfGuard(%d)", g.n)})
+		s.insert(cond.Pos(), "(")
+		s.insert(cond.End(), fmt.Sprintf(") && hfGuard(%d)", s.add(cond, "")))
 	}
-	ast.Inspect(tree, func(n ast.Node) bool {
+	ast.Inspect(s.tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			fun = n.Name.Name
+			s.fun = n.Name.Name
 		case *ast.IfStmt:
 			add(n.Cond)
 		case *ast.SwitchStmt:
@@ -167,11 +214,57 @@ func guards(path string, text []byte, first int) (changed []byte, all []guard, e
 		}
 		return true
 	})
-	slices.SortStableFunc(insertions, func(a, b insertion) int { return cmp.Compare(a.at, b.at) })
-	done := 0
-	for _, in := range insertions {
-		changed = append(append(changed, text[done:in.at]...), in.text...)
-		done = in.at
+	return s.changed(), s.all, nil
+}
+
+// operands finds the operands of && and || in one file, and returns the file with a switch behind each, which removes
+// it: one of || is then false, one of && is true.
+func operands(path string, text []byte, first int) (changed []byte, all []guard, err error) {
+	s, err := parse(path, text, first)
+	if err != nil {
+		return nil, nil, err
 	}
-	return append(changed, text[done:]...), all, nil
+	seen := map[*ast.BinaryExpr]bool{}
+	var chain func(b *ast.BinaryExpr)
+	chain = func(b *ast.BinaryExpr) {
+		seen[b] = true
+		for _, side := range []ast.Expr{b.X, b.Y} {
+			x := ast.Unparen(side)
+			inner, _ := x.(*ast.BinaryExpr)
+			if inner != nil && inner.Op == b.Op {
+				chain(inner)
+				continue
+			}
+			end := ") && hfGuard(%d))"
+			if b.Op == token.LAND {
+				end = ") || hfNeed(%d))"
+			}
+			n := s.add(x, b.Op.String()+" ")
+			s.insert(x.Pos(), "((")
+			if inner != nil && logical(inner) {
+				chain(inner)
+			}
+			s.insert(x.End(), fmt.Sprintf(end, n))
+		}
+	}
+	ast.Inspect(s.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			s.fun = n.Name.Name
+		case *ast.BinaryExpr:
+			if logical(n) && !seen[n] {
+				chain(n)
+			}
+		}
+		return true
+	})
+	return s.changed(), s.all, nil
+}
+
+func logical(b *ast.BinaryExpr) bool { return b.Op == token.LAND || b.Op == token.LOR }
+
+// isOperand reports whether the key is that of an operand.
+func isOperand(key string) bool {
+	_, cond, _ := strings.Cut(key, ": ")
+	return strings.HasPrefix(cond, "&& ") || strings.HasPrefix(cond, "|| ")
 }

@@ -5,16 +5,20 @@
 // makes one guard false. Each test runs once alone and notes the guards that were true in it. A mutant is tried with
 // these tests only, quickest first. A guard that is true in no test has survived.
 //
+// With -operands, the operands of && and || are removed instead: one of || is false, one of && is true.
+//
 // Survivors that do not matter are listed in survivors.txt with the reason; any other survivor makes the command fail.
 //
 //	go run ./test/mutate -pkg ./services/reconciler -files pass.go,plan.go
 //	go run ./test/mutate -pkg ./harness -part 2/4 -cache /tmp/guards
+//	go run ./test/mutate -pkg ./harness -files step.go -operands
 package main
 
 import (
 	_ "embed"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -41,6 +45,7 @@ func mutate() (lived int) {
 		"packages whose tests are run, separated by spaces; default: the package itself")
 	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
 	only := flag.String("only", "", "only guards that match this `pattern`, as harness/ownership.go:12: err != nil")
+	parts := flag.Bool("operands", false, "remove each operand of && and ||, instead of whole guards")
 	limit := flag.Duration("limit", 5*time.Minute,
 		"how long tests may take for one mutant; one that hangs has noticed it")
 	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")
@@ -64,9 +69,15 @@ func mutate() (lived int) {
 		dir = made
 	}
 	fatal(os.MkdirAll(dir, 0o700))
-	overlay, all, err := switchable(dir, *pkg)
+	find := finder(guards)
+	if *parts {
+		find = operands
+	}
+	overlay, all, err := switchable(dir, *pkg, find)
 	fatal(err)
-	for _, key := range stale(reasons(survivors), all) {
+	listed := reasons(survivors)
+	maps.DeleteFunc(listed, func(key, _ string) bool { return isOperand(key) != *parts })
+	for _, key := range stale(listed, all) {
 		fmt.Printf("stale     %s: no such guard\n", key)
 	}
 	if *packages == "" {

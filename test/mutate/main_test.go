@@ -50,6 +50,47 @@ func f(a, b bool, n int) int {
 	}
 }
 
+// Every operand of && and || is one guard of its own, wherever it stands; a chain of equal operators is one list.
+func TestOperands(t *testing.T) {
+	const source = `package x
+func f(a, b, c, d bool) bool {
+	if a && (b || !(c && d)) {
+		return a || b && c || d
+	}
+	e := a == b
+	return e
+}
+`
+	changed, all, err := operands("x/x.go", []byte(source), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, g := range all {
+		got = append(got, g.cond)
+		if !isOperand(g.key()) {
+			t.Errorf("%s is not known as an operand", g.key())
+		}
+	}
+	want := "&& a; && b || !(c && d); || b; || !(c && d); && c; && d; || a; || b && c; && b; && c; || d"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("operands: %s, want %s", strings.Join(got, "; "), want)
+	}
+	for _, want := range []string{
+		"if ((a) || hfNeed(7)) && (((((b) && hfGuard(9)) || ((!(((c) || hfNeed(11)) && ((d) || hfNeed(12)))) " +
+			"&& hfGuard(10))) || hfNeed(8))) {",
+		"return ((a) && hfGuard(13)) || ((((b) || hfNeed(15)) && ((c) || hfNeed(16))) && hfGuard(14)) || " +
+			"((d) && hfGuard(17))",
+	} {
+		if !strings.Contains(string(changed), want) {
+			t.Errorf("no %q in\n%s", want, changed)
+		}
+	}
+	if isOperand("x/x.go f: a && b") || isOperand("x/x.go f: func() { switch { case a: || } }") {
+		t.Error("a whole guard is taken for an operand")
+	}
+}
+
 // A module with tests that notice, hang, overlook and never reach a guard: the tool reports which.
 func TestVerdicts(t *testing.T) {
 	dir := t.TempDir()
@@ -71,6 +112,10 @@ func once(file string) bool {
 	if os.Remove(file) == nil { return true }
 	return true
 }
+
+func both(a, b int) bool { return a > 0 && b > 0 }
+
+func either(a, b int) bool { return a > 0 || b > 0 }
 `,
 		"x_test.go": `package x
 
@@ -80,6 +125,8 @@ func TestNoticed(t *testing.T)    { if noticed(2) != 1 { t.Error("2") } }
 func TestHangs(t *testing.T)      { hangs(1) }
 func TestOverlooked(t *testing.T) { if overlooked(2) != 2 { t.Error("2") } }
 func TestUnreached(t *testing.T)  { if unreached(2) != 2 { t.Error("2") } }
+func TestBoth(t *testing.T)       { if both(0, 1) { t.Error("0 1") } }
+func TestEither(t *testing.T)     { if !either(0, 1) { t.Error("0 1") } }
 func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 `,
 	} {
@@ -88,8 +135,27 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 		}
 	}
 	t.Chdir(dir)
+	verdicts(t, guards, map[string]outcome{
+		"x.go noticed: n > 1":               {killed: true, by: "TestNoticed"},
+		"x.go overlooked: n > 1":            {by: "true in 1 tests"},
+		"x.go overlooked: n > 1 #2":         {by: "true in no test"},
+		"x.go hangs: n > 0":                 {killed: true, by: "TestHangs, which hung"},
+		"x.go unreached: n > 100":           {by: "true in no test"},
+		"x.go once: os.Remove(file) == nil": {by: "true in no test"},
+	})
+	verdicts(t, operands, map[string]outcome{
+		"x.go both: && a > 0":   {killed: true, by: "TestBoth"},
+		"x.go both: && b > 0":   {by: "true in no test"},
+		"x.go either: || a > 0": {by: "true in no test"},
+		"x.go either: || b > 0": {killed: true, by: "TestEither"},
+	})
+}
+
+// verdicts tries the guards of the module in the current folder.
+func verdicts(t *testing.T, find finder, want map[string]outcome) {
+	t.Helper()
 	cache := t.TempDir()
-	overlay, all, err := switchable(cache, ".")
+	overlay, all, err := switchable(cache, ".", find)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +171,6 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 		if tests[i].bin = bin; tests[i].Name == "TestRed" {
 			t.Error("a test that is red with all guards is used")
 		}
-	}
-	want := map[string]outcome{
-		"x.go noticed: n > 1":               {killed: true, by: "TestNoticed"},
-		"x.go overlooked: n > 1":            {by: "true in 1 tests"},
-		"x.go overlooked: n > 1 #2":         {by: "true in no test"},
-		"x.go hangs: n > 0":                 {killed: true, by: "TestHangs, which hung"},
-		"x.go unreached: n > 100":           {by: "true in no test"},
-		"x.go once: os.Remove(file) == nil": {by: "true in no test"},
 	}
 	if len(all) != len(want) {
 		t.Errorf("%d guards: %v", len(all), all)
