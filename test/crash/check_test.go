@@ -49,6 +49,7 @@ type folded struct {
 	st      *session.State
 	counted map[string]bool   // "kind subject" of every fact that counted and that a client appended
 	endings map[string]string // "entity id": the end that counted
+	undone  map[string]bool   // "prompt kind" of every end that a person took back
 	rules   *invariants.Log
 }
 
@@ -116,7 +117,7 @@ func (p *picture) fold() {
 	p.folded = map[events.Ref]*folded{}
 	for _, r := range p.refs {
 		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{},
-			rules: invariants.New(clockSlack)}
+			undone: map[string]bool{}, rules: invariants.New(clockSlack)}
 		p.folded[r] = f
 		owner := ""
 		for i := range p.commits[r] {
@@ -129,7 +130,9 @@ func (p *picture) fold() {
 				p.fail(v, r, "%d: %s%s", c.Seq, what, logText(p.commits[r][:i+1]))
 			}
 			for _, id := range invariants.TakenBack(before, res.Feed) {
-				delete(f.endings, session.EntityPrompt+" "+id)
+				key := session.EntityPrompt + " " + id
+				f.undone[id+" "+f.endings[key]] = true
+				delete(f.endings, key)
 			}
 			for j := range res.Feed {
 				epoch, owner = p.count(f, c, &res.Feed[j], epoch, owner)
@@ -380,13 +383,15 @@ func (p *picture) checkDelivered() {
 	}
 }
 
-// checkSettled: a prompt was settled as the client was answered.
+// checkSettled: a prompt was settled as the client was answered. A person may have received an end that a person took
+// back afterwards. A process may not: what it has received cannot be taken back.
 func (p *picture) checkSettled(n *note, f *folded) {
 	how := f.endings[session.EntityPrompt+" "+n.Prompt]
 	if how == "" && f.st.Prompts[n.Prompt] != nil && f.st.Prompts[n.Prompt].Status != session.Awaiting {
 		how = "prompt." + string(f.st.Prompts[n.Prompt].Status)
 	}
-	if want := "prompt." + n.Status; how != want && n.Status != string(session.Closed) {
+	want := "prompt." + n.Status
+	if how != want && n.Status != string(session.Closed) && (n.Owner != "" || !f.undone[n.Prompt+" "+want]) {
 		p.fail("V12", n.Ref, "%s got for prompt %s the status %s; the log has %q", n.By, n.Prompt, n.Status, how)
 	}
 	if n.Text == "" {

@@ -38,13 +38,18 @@ func plant() *planted {
 
 // append appends to the log and updates documents and views.
 func (p *planted) append(w events.Writer, facts ...events.Fact) {
-	seq := uint64(len(p.at) + 1)
-	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true,
-		At: time.Unix(int64(seq), 0).UTC()}
 	source := events.HarnessSource("h", "1")
 	if w != events.WriterHarness {
 		source = events.ServiceSource(string(w), "x")
 	}
+	p.from(source, w, facts...)
+}
+
+// from appends facts that a source wants.
+func (p *planted) from(source string, w events.Writer, facts ...events.Fact) {
+	seq := uint64(len(p.at) + 1)
+	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true,
+		At: time.Unix(int64(seq), 0).UTC()}
 	for _, f := range facts {
 		c.Events = append(c.Events, events.New("e", source, p.ref, 1, c.At, f))
 	}
@@ -156,6 +161,18 @@ func TestPlanted(t *testing.T) {
 		"a lie about an answer": {"V12", func(p *planted) {
 			p.settled(note{Prompt: "p", Status: "answered", Text: "no"})
 		}},
+		"a person has an answer that is taken back": {"", func(p *planted) {
+			p.takenBack()
+			p.settled(note{Prompt: "m", Status: "answered"})
+		}},
+		"a person has another end than what is taken back": {"V12", func(p *planted) {
+			p.takenBack()
+			p.settled(note{Prompt: "m", Status: "rejected"})
+		}},
+		"a process has an answer that is taken back": {"V12", func(p *planted) {
+			p.takenBack()
+			p.settled(note{Prompt: "m", Status: "answered", Owner: "1", At: time.UnixMilli(4500)})
+		}},
 		"an answer to the owner": {"", func(p *planted) { p.handedTo("1", 4) }},
 		"an answer just before the fence": {"", func(p *planted) {
 			p.recovered()
@@ -240,6 +257,22 @@ func (p *planted) recovered() {
 		events.ToolCompleted{Call: "c", Synthetic: true},
 		events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
 		events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
+}
+
+// takenBack appends a question of the dead process, its answer as a message, and that a person takes the message back.
+func (p *planted) takenBack() {
+	p.append(events.WriterHarness, events.PromptRequested{Prompt: "m", Turn: "t", PromptKind: events.PromptQuestion,
+		Questions: ask(), Delivery: events.DeliverMessage, OnOwnerLoss: events.LossKeep})
+	p.append(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
+		events.ToolCompleted{Call: "c", Synthetic: true},
+		events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+	answers := []events.Answer{{Question: "q", Text: "yes"}}
+	decided := []events.Fact{events.PromptAnswered{Prompt: "m", Answers: answers, By: "ada", Owed: true}}
+	st := p.folded[p.ref].st
+	p.append(events.WriterLedger, append(decided, st.Settlement("m", session.Answered, ask(), answers, "")[0])...)
+	p.append(events.WriterReconciler, events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
+	p.from(events.PersonSource("ada"), events.WriterCompaction,
+		events.MessageWithdrawn{Message: p.folded[p.ref].st.QueuedAnswer("m"), By: "ada"})
 }
 
 // fails ends the turn with a failure.
