@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 // The kubelet's times, divided by 20.
@@ -152,6 +154,7 @@ type pod struct {
 	cmd      *exec.Cmd
 	gone     chan struct{} // closed when cmd has ended
 	started  bool          // the startup probe has succeeded since
+	ending   bool          // cmd was asked to end
 	frozen   bool
 	planned  bool // the end of cmd is no failure
 	restarts []string
@@ -219,7 +222,7 @@ func (p *pod) launch() chan struct{} {
 		p.t.Error(err)
 		return nil
 	}
-	p.cmd, p.gone, p.started, p.planned = p.command(p.args...), make(chan struct{}), false, false
+	p.cmd, p.gone, p.started, p.ending, p.planned = p.command(p.args...), make(chan struct{}), false, false, false
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -275,7 +278,7 @@ func (p *pod) watch(gone chan struct{}) {
 		failed++
 		if failed >= probe.failures() {
 			p.mu.Lock()
-			p.restarts = append(p.restarts, err.Error())
+			p.restarts, p.ending = append(p.restarts, err.Error()), true
 			p.mu.Unlock()
 			p.end(syscall.SIGTERM, false)
 			<-gone
@@ -300,7 +303,7 @@ func (p *pod) ask(probe []string) (string, error) {
 func (p *pod) end(s syscall.Signal, planned bool) {
 	p.mu.Lock()
 	cmd, gone := p.cmd, p.gone
-	p.planned = planned
+	p.planned, p.ending = planned, true
 	p.mu.Unlock()
 	if cmd == nil {
 		return
@@ -346,11 +349,61 @@ func (p *pod) pause(frozen bool, s syscall.Signal) {
 	}
 }
 
-// ready reports whether the process runs and its startup probe has succeeded.
+// ready reports whether the process runs and its startup probe has succeeded. A process that ends is not ready, and the
+// one after it is ready when its own probe has succeeded.
 func (p *pod) ready() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.started
+	if !p.started || p.ending {
+		return false
+	}
+	select {
+	case <-p.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// TestAPodThatEndsIsNotReady: the end of a process is noticed when the probe that runs meanwhile returns. Until then
+// the pod must not count as ready: the next node would be ended while this one does not run.
+func TestAPodThatEndsIsNotReady(t *testing.T) {
+	for name, end := range map[string]func(*pod){
+		"planned": func(p *pod) { p.end(syscall.SIGKILL, true) },
+		"by itself": func(p *pod) {
+			p.mu.Lock()
+			cmd, gone := p.cmd, p.gone
+			p.mu.Unlock()
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			<-gone
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, returns := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "returns")
+			succeeds := check{Exec: command{[]string{"true"}}, PeriodSeconds: 1}
+			waits := check{Exec: command{[]string{"sh", "-c",
+				"touch " + asked + "; until test -e " + returns + "; do sleep 0.01; done"}}, PeriodSeconds: 1}
+			p := &pod{t: t, name: "a pod", grace: patience, args: []string{"sleep", "3600"},
+				probes:  container{StartupProbe: &succeeds, LivenessProbe: &waits},
+				command: func(args ...string) *exec.Cmd { return exec.Command(args[0], args[1:]...) },
+				settle:  func(s string) string { return s }}
+			p.start()
+			natstest.Until(t, "a probe", func() bool { _, err := os.Stat(asked); return err == nil })
+			if !p.ready() {
+				t.Error("a process whose startup probe has succeeded is not ready")
+			}
+			end(p)
+			if p.ready() {
+				t.Error("a process that has ended is ready")
+			}
+			if err := os.WriteFile(returns, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			natstest.Until(t, "the next process", p.ready)
+		})
+	}
 }
 
 // killed returns the reasons for which its probes had it killed.
