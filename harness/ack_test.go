@@ -25,6 +25,7 @@ type line struct {
 	url     string
 	deaf    atomic.Bool  // the broker receives, and its answers are lost
 	ends    atomic.Bool  // it becomes deaf with the next append to the log
+	aside   atomic.Bool  // appends to the log go to a subject that the log does not store
 	down    atomic.Bool  // no connection is possible
 	reads   atomic.Int64 // requests to read the log that have passed
 	mu      sync.Mutex
@@ -85,9 +86,19 @@ func (s appendWatcher) Write(p []byte) (int, error) {
 		s.l.ends.Store(false)
 		s.l.deaf.Store(true)
 	}
+	if s.l.aside.Load() {
+		said := bytes.ReplaceAll(p, []byte("HPUB hf.log."), []byte("HPUB "+aside+"."))
+		if _, err := s.to.Write(said); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
 	s.l.reads.Add(int64(bytes.Count(p, []byte("$JS.API.STREAM.MSG.GET.HF_LOG"))))
 	return s.to.Write(p)
 }
+
+// aside is where appends go that the log must not store. It is as long as the beginning of the log's subjects.
+const aside = "no.log"
 
 type swallower struct {
 	to   io.Writer
@@ -122,6 +133,72 @@ func TestLostAcknowledgement(t *testing.T) {
 	check(t, s.Call("c1").Complete(w.ctx, "done"))
 	if st := w.state("s"); st.Commits != stored.Commits+1 || st.Ignored.Count != 0 || s.State().Seq != st.Seq {
 		t.Errorf("%d commits after the call began, %d ignored", st.Commits-stored.Commits, st.Ignored.Count)
+	}
+}
+
+// TestAppendsWhileTheLogStoresNothing is R8 with a broker that answers: the leader of the log has lost the other nodes.
+// It keeps the first copy of each commit in flight, and refuses further ones for longer than a service waits. The calls
+// return when it stores again, as after any outage, also if it stores the first copy at last.
+func TestAppendsWhileTheLogStoresNothing(t *testing.T) {
+	t.Parallel()                     // it mostly waits
+	const refused = 12 * time.Second // a service waits 2 s for an acknowledgement, then 8 s
+	for name, first := range map[string]bool{"the first copy is lost": false, "the first copy is stored": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			l := newLine(t, w.server.URL())
+			h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			before := w.state("s").Commits
+			leader := w.leaderWithoutNodes(l, first, refused)
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
+			if since := leader(); since < refused {
+				t.Errorf("the call returned after %s", since)
+			}
+			check(t, call.Complete(w.ctx, "done"))
+			if st := w.state("s"); st.Commits != before+2 || st.Ignored.Count != 0 {
+				t.Errorf("%d commits, want %d; %d facts ignored", st.Commits, before+2, st.Ignored.Count)
+			}
+			leader = w.leaderWithoutNodes(l, first, refused)
+			must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
+			if since := leader(); since < refused {
+				t.Errorf("the session was opened after %s", since)
+			}
+			if st := w.state("other"); st.Commits != 1 || !st.Owned {
+				t.Errorf("%d commits of the opened session, owned: %v", st.Commits, st.Owned)
+			}
+		})
+	}
+}
+
+// leaderWithoutNodes is the log's leader for what is appended over the line: the first copy is in flight, further ones
+// are refused for some time. Then it stores what comes, and the first copy if it is said so. since returns how long ago
+// the first one came.
+func (w *world) leaderWithoutNodes(l *line, first bool, refused time.Duration) (since func() time.Duration) {
+	w.t.Helper()
+	nc := must[*nats.Conn](w.t)(nats.Connect(w.server.URL()))
+	var began atomic.Pointer[time.Time]
+	_, err := nc.Subscribe(aside+".>", func(m *nats.Msg) {
+		now := time.Now()
+		if began.CompareAndSwap(nil, &now) {
+			held := &nats.Msg{Subject: "hf.log" + m.Subject[len(aside):], Header: m.Header, Data: m.Data}
+			time.AfterFunc(refused, func() {
+				if first {
+					check(w.t, nc.PublishMsg(held))
+				}
+				l.aside.Store(false)
+			})
+			return
+		}
+		check(w.t, m.Respond([]byte(`{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`)))
+	})
+	check(w.t, err)
+	check(w.t, nc.Flush())
+	l.aside.Store(true)
+	return func() time.Duration {
+		nc.Close() // another leader follows
+		return time.Since(*began.Load())
 	}
 }
 

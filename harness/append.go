@@ -326,7 +326,7 @@ func (s *Session) send() {
 		return
 	}
 
-	seq, err := s.h.bus.Log.Append(l.ctx, s.ref, events.WriterHarness, after, evs)
+	seq, err := s.store(l.ctx, after, evs)
 	switch {
 	case err == nil:
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, seq)
@@ -341,6 +341,19 @@ func (s *Session) send() {
 		s.mu.Lock()
 		s.settleUnacked(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
 		s.mu.Unlock()
+	}
+}
+
+// store appends a commit, the same one again as long as the broker refuses it because of writes in flight: the leader
+// has lost the other nodes, or another client uses the session's guard. That is an outage, which ends no turn, and the
+// commit may be in flight itself.
+func (s *Session) store(ctx context.Context, after uint64, evs []events.Event) (uint64, error) {
+	for {
+		seq, err := s.h.bus.Log.Append(ctx, s.ref, events.WriterHarness, after, evs)
+		if !errors.Is(err, bus.ErrInFlight) || ctx.Err() != nil {
+			return seq, err
+		}
+		s.h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("the log does not store: trying on")
 	}
 }
 

@@ -104,6 +104,9 @@
 //	    TestLostAcknowledgement
 //	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation reads the log before it claims
 //	    TestOutcomeInDoubtWhenTheLeaseIsLost
+//	a fact, Open, Claim: a copy of it may be  nothing, it waits     the client sends the same again until the log
+//	in flight, and the log stores nothing                           stores it, or something else of the session
+//	    TestAppendsWhileTheLogStoresNothing
 //	Step: its context ended before its        ErrPending            fn did not run, and the next Step runs it. If the
 //	beginning was known to be stored                                process dies, or loses the session, before that is
 //	                                                                stored, too: ErrOutcomeUnknown

@@ -424,7 +424,7 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 		s.mu.Lock()
 		s.claiming = l.incarnation
 		s.mu.Unlock()
-		seq, err := s.h.bus.Log.Append(ctx, s.ref, events.WriterHarness, after, evs)
+		seq, err := s.store(ctx, after, evs)
 		if errors.Is(err, bus.ErrLostRace) {
 			if err := s.catchUp(ctx); err != nil {
 				return had, err

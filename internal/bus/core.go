@@ -21,6 +21,10 @@ const ServerVersionMin = core.ServerVersionMin
 var (
 	// ErrLostRace means that another writer was first: read the new commits and decide again.
 	ErrLostRace = core.ErrLostRace
+	// ErrInFlight is an [ErrUnreachable] of a write that was refused for long because writes with its guard were in
+	// flight, perhaps an earlier copy of it: the stream's leader may have lost the other nodes, or another client uses
+	// the guard. Try again.
+	ErrInFlight = core.ErrInFlight
 	// ErrLogBehind means that the log ends before a commit that the writer has folded: the broker has lost commits, or
 	// an older copy of it was restored. Another attempt fails, too: an operator must decide (`holdfast doctor`).
 	ErrLogBehind = core.ErrLogBehind

@@ -119,6 +119,45 @@ func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
 	}
 }
 
+// TestAnAppendAfterAnOutage: an append is not answered for longer than refusals are borne. Then the new leader refuses
+// it for a while, because an earlier copy of it is in flight, or because the leader has not applied the commit of the
+// guard. The outage does not count: the append is sent until it is stored.
+func TestAnAppendAfterAnOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const guard, silences, refusals = 5, 5, 12
+	for name, refusal := range map[string][]bustest.Said{"in flight": bustest.InFlight, "behind": bustest.WrongLast} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			sent := 0
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+				refusing := sent >= silences && sent < silences+refusals
+				switch {
+				case a.Is("STREAM.MSG.GET") && refusing && name == "behind":
+					return bustest.Stored("hf.log.h.s.harness", guard-2, "", "[]", time.Now())
+				case a.Is("STREAM.MSG.GET"):
+					return bustest.Stored("hf.log.h.s.harness", guard, "", "[]", time.Now())
+				case a.Is("STREAM.INFO"):
+					return bustest.Says(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
+				}
+				sent++
+				switch {
+				case sent <= silences:
+					return bustest.Silence
+				case sent <= silences+refusals:
+					return refusal
+				}
+				return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+			}).Open()
+			began := time.Now()
+			seq, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, guard,
+				bustest.Facts("mine"))
+			if err != nil || seq != 6 {
+				t.Errorf("appended at %d after %d messages and %s: %v; want 6", seq, sent, time.Since(began), err)
+			}
+		})
+	}
+}
+
 // TestAnAppendWhoseGuardOthersName: an append is refused more than ten times because writes of others with the same
 // guard are in flight. That is no lost race: the append is sent until it is stored, and ends as unreachable if it never
 // is.

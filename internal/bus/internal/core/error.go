@@ -27,9 +27,13 @@ var (
 	ErrNotFound = errors.New("bus: not found")
 	// ErrUnreachable means that the broker did not answer in time; whether a write was stored is unknown: try again.
 	ErrUnreachable = errors.New("bus: broker unreachable")
-	// ErrBusy is an [ErrUnreachable] of a write that was refused, and not stored, because others with its guard were in
-	// flight: try again.
-	ErrBusy = fmt.Errorf("%w: other writes with this guard are in flight", ErrUnreachable)
+	// ErrInFlight is an [ErrUnreachable] of a write that was refused for long because writes with its guard were in
+	// flight, perhaps an earlier copy of it: the stream's leader may have lost the other nodes, or another client uses
+	// the guard. Try again.
+	ErrInFlight = fmt.Errorf("%w: writes with this guard are in flight, which the leader may be unable to store",
+		ErrUnreachable)
+	// ErrBusy is an [ErrInFlight] of a write of which no copy is stored or in flight: try again.
+	ErrBusy = fmt.Errorf("%w, and this one is not stored", ErrInFlight)
 	// ErrFull means that a limit of the stream or the disk refuses the write: free space or raise the limit.
 	ErrFull = errors.New("bus: full")
 	// ErrForbidden means that the credentials do not allow it: an operator must change them; another attempt fails,

@@ -177,7 +177,8 @@ type Write struct {
 	Msg *nats.Msg
 	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
 	Look func(ctx context.Context) (Verdict, uint64, error)
-	// BusyMax limits how long the write is sent again while others with its guard are in flight; 0: [leaderGraceMS].
+	// BusyMax limits how long the write is sent again while each answer is that others with its guard are in flight; 0:
+	// [leaderGraceMS].
 	BusyMax time.Duration
 }
 
@@ -198,7 +199,8 @@ func (c *Conn) Begin(ctx context.Context, w *Write) Pending {
 // settle waits for a write and, if it was refused or not answered, finds out its outcome, and sends it again under the
 // same guard if it was not stored.
 func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
-	pace, began := NewBackoff(), time.Now()
+	pace := NewBackoff()
+	var waiting, starting streak
 	for refused, short, known := 0, false, true; ; {
 		seq, err := c.Ack(ctx, s)
 		if err == nil {
@@ -212,11 +214,13 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		if lost && !busy {
 			refused++
 		}
+		waited := waiting.lasts(busy)
 		v, seq, err := c.checkAgain(ctx, w, lost)
 		if short && v == Undecided {
 			refused = 0 // for lack of the guard's commit, which the leader has applied since
 		}
 		short = v == Starting
+		started := starting.lasts(short && lost)
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
@@ -224,7 +228,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 			return seq, nil
 		case v == Lost:
 			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.Op)
-		case v == Starting && time.Since(began) < leaderGraceMS*time.Millisecond:
+		case v == Starting && started < leaderGraceMS*time.Millisecond:
 			if !Pause(ctx, pace.NextBackOff()) {
 				return 0, c.Late(w.Op, ctx.Err())
 			}
@@ -234,15 +238,30 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		case refused >= refusedRoundsMax:
 			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names",
 				ErrLostRace, w.Op, refused)
-		case busy && known && v == Undecided && time.Since(began) >= w.busyMax():
+		case busy && known && v == Undecided && waited >= w.busyMax():
 			return 0, fmt.Errorf("%w: %s", ErrBusy, w.Op)
-		case busy && v == Undecided && time.Since(began) >= w.busyMax():
-			return 0, fmt.Errorf("%w: %s: other writes with its guard are in flight", ErrUnreachable, w.Op)
+		case busy && v == Undecided && waited >= w.busyMax():
+			return 0, fmt.Errorf("%w: %s", ErrInFlight, w.Op)
 		case !lost && refused == 0 && !Pause(ctx, pace.NextBackOff()):
 			return 0, c.Late(w.Op, ctx.Err())
 		}
 		s = c.Send(ctx, w.Msg)
 	}
+}
+
+// streak measures how long the broker has given the same answer. An outage before it does not count.
+type streak struct{ began time.Time }
+
+// lasts returns how long the answer has been given without another one in between; given says whether it is this time.
+func (s *streak) lasts(given bool) time.Duration {
+	if !given {
+		s.began = time.Time{}
+		return 0
+	}
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	return time.Since(s.began)
 }
 
 // checkAgain polls until the outcome is known, as long as a proposal may be in flight.
