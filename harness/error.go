@@ -92,6 +92,23 @@ func (e *EndedError) Error() string {
 // Is finds [ErrEnded].
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
+// ReplacedError says that a newer process of an exclusive harness has taken the place of this one, which may do nothing
+// more: exit. A program that starts itself again takes the sessions back, and ends the newer process. errors.Is finds
+// [ErrFenced].
+type ReplacedError struct {
+	Harness     string // the id that both processes have
+	Incarnation string // the newer one
+}
+
+// Error names the harness and the newer process.
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("harness: another process of harness %q has started (incarnation %s) and has taken over its "+
+		"sessions; this one ends", e.Harness, e.Incarnation)
+}
+
+// Is finds [ErrFenced].
+func (e *ReplacedError) Is(target error) bool { return target == ErrFenced }
+
 // StopError has the actor of a stop. errors.Is finds [ErrStopped]; and [ErrEnded], if the actor has ended the turn as
 // well: then there is nothing left to append.
 type StopError struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -249,3 +250,13 @@ func Offers(h *Harness) int {
 	defer h.mu.Unlock()
 	return len(h.offers)
 }
+
+// Handles is how many sessions this process has, or is about to have.
+func Handles(h *Harness) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.sessions)
+}
+
+// Receive hands a commit to a session as the follower of the log does.
+func Receive(s *Session, m bus.Message) { s.receive(m) }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -381,4 +382,34 @@ func TestNudgeWhileASessionIsTaken(t *testing.T) {
 	begin()
 	natstest.Until(t, "the commit to be read", func() bool { return x.s.State().Seq == seq })
 	newSession(x.h, x.s.ref).readUpTo(seq) // nothing was read of it yet
+}
+
+// TestAProcessEndsOnce: a process that leaves, or has ended, does not end once more because it was replaced.
+func TestAProcessEndsOnce(t *testing.T) {
+	replace := func(h *Harness) {
+		h.mu.Lock()
+		h.newer = "18446744073709551615"
+		clear(h.sessions)
+		h.mu.Unlock()
+		h.endIfReplaced()
+	}
+	x := newInside(t)
+	x.h.mu.Lock()
+	x.h.state = leaseDraining // Close has begun
+	x.h.mu.Unlock()
+	if replace(x.h); x.h.ctx.Err() != nil {
+		t.Errorf("it leaves, and ended with %v", context.Cause(x.h.ctx))
+	}
+	var said strings.Builder
+	y := newInside(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+	for range 2 {
+		replace(y.h)
+	}
+	if _, ok := errors.AsType[*ReplacedError](context.Cause(y.h.ctx)); !ok {
+		t.Errorf("ended with %v", context.Cause(y.h.ctx))
+	}
+	y.h.lines.flush(y.ctx)
+	if n := strings.Count(said.String(), "superseded"); n != 1 {
+		t.Errorf("it ended %d times:\n%s", n, said.String())
+	}
 }

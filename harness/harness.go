@@ -58,7 +58,11 @@
 // to wait, and a handler of [Harness.Work] keeps its turn. So an outage of the broker of any length loses nothing.
 // Items that recovery closed meanwhile stay closed: their session ends with ErrFenced. [LeaseLoss] chooses between this
 // and contexts that are cancelled when the lease is lost. The client does not start over if another process has taken a
-// newer incarnation, unless they are a pool: that process supersedes it, and [Harness.Context] ends with ErrFenced.
+// newer incarnation, unless they are a pool: that process supersedes it.
+//
+// A superseded process ends: [Harness.Context] and [Harness.Work] end with [*ReplacedError]. It is superseded when
+// recovery has taken a session from it for a newer process, or when newer processes have claimed all the sessions that
+// it had. While it has one left, it continues: the newer process may die before it is ready.
 //
 // # The life of a session in this process
 //
@@ -195,6 +199,7 @@ type Harness struct {
 	mu        sync.Mutex
 	term      *term
 	drawn     string        // the newest incarnation that this process has drawn; it may not be the present one yet
+	newer     string        // the newest incarnation that has taken a session which this process had or wanted
 	reborn    chan struct{} // closed when term is replaced
 	state     string        // of the lease: starting, ready, draining
 	sessions  map[string]*Session
@@ -246,7 +251,7 @@ func (h *Harness) start(ctx context.Context) error {
 	if err := h.bus.Hints.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
 		return err
 	}
-	h.bus.OnReconnect(h.readAll)
+	h.bus.OnReconnect(func() { h.readAll((*Session).awaitsNews) })
 	h.running.Go(h.watch)
 	if !h.cfg.Pool { // there each would be given what all the others write
 		h.running.Go(h.listen)
@@ -266,8 +271,8 @@ func (h *Harness) Incarnation() string {
 	return h.term.incarnation
 }
 
-// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [ErrFenced] when
-// a newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
+// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [*ReplacedError],
+// an [ErrFenced], when a newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
 func (h *Harness) Context() context.Context { return h.ctx }
 
 // Unreadable is a session whose stored document this build cannot read.
@@ -347,21 +352,20 @@ func (h *Harness) listen() {
 }
 
 // following records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge
-// would be missed, so they are read.
+// would be missed, so they are read: of all sessions, because a newer process may have claimed one.
 func (h *Harness) following(from uint64) {
 	h.followed.Store(from)
 	if from != 0 && h.began.Swap(from) != from {
-		go h.readAll()
+		go h.readAll((*Session).owns)
 	}
 }
 
-// readAll reads what was missed during an outage, or before the log was followed, for sessions with waiting
-// calls.
-func (h *Harness) readAll() {
+// readAll reads what was missed during an outage, or before the log was followed, of the sessions that are chosen.
+func (h *Harness) readAll(chosen func(*Session) bool) {
 	var reads errgroup.Group
 	reads.SetLimit(readsAtOnceMax)
 	for _, s := range h.owned() {
-		if !s.awaitsNews() {
+		if !chosen(s) {
 			continue
 		}
 		reads.Go(func() error {
@@ -419,6 +423,11 @@ func (h *Harness) leaveGo(s *Session) {
 
 // forget drops the handle of a session of another process, unless a call is about to take it.
 func (h *Harness) forget(s *Session) {
+	h.remove(s)
+	h.endIfReplaced()
+}
+
+func (h *Harness) remove(s *Session) {
 	s.mu.Lock() // always before the harness's
 	defer s.mu.Unlock()
 	h.mu.Lock()

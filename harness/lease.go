@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,9 +149,9 @@ func (h *Harness) renew(ctx context.Context) error {
 // until the process has started over, or until ctx ends. With [LeaseStop] it returns [ErrLeaseLost].
 func (h *Harness) Ready(ctx context.Context) error {
 	h.mu.Lock()
-	if h.state == leaseDraining || h.ctx.Err() != nil {
+	if err := context.Cause(h.ctx); err != nil || h.state == leaseDraining {
 		h.mu.Unlock()
-		return fmt.Errorf("harness: ready %s: %w", h.cfg.ID, ErrClosed)
+		return fmt.Errorf("harness: ready %s: %w", h.cfg.ID, cmp.Or(err, ErrClosed))
 	}
 	h.state = leaseReady
 	h.mu.Unlock()
@@ -257,9 +258,40 @@ func (h *Harness) superseded(by string) {
 	}
 }
 
+// noteNewer records which incarnation has taken a session that this process has or wants. Members of a pool do not
+// replace each other, and do not replace an exclusive process. The session may be locked, the harness not.
+func (h *Harness) noteNewer(st *session.State) {
+	if h.cfg.Pool || !st.Exclusive {
+		return
+	}
+	by := st.Incarnation
+	if session.Older(by, st.SupersededBy) {
+		by = st.SupersededBy
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if session.Older(h.newer, by) {
+		h.newer = by
+	}
+}
+
+// endIfReplaced ends this process if a newer one has taken a session from it, and it has none left. With one left it
+// continues: the newer process may die before it is ready, and recovery takes what is left as soon as it is ready. A
+// process that has since drawn a newer incarnation itself is not replaced.
+func (h *Harness) endIfReplaced() {
+	h.mu.Lock()
+	by := h.newer
+	replaced := len(h.sessions) == 0 && session.Older(h.drawn, by)
+	over := h.state == leaseDraining || h.ctx.Err() != nil
+	h.mu.Unlock()
+	if replaced && !over {
+		h.retire(by)
+	}
+}
+
 // retire ends this process for good: another incarnation took its place.
 func (h *Harness) retire(by string) {
-	cause := fmt.Errorf("%w: incarnation %s took the place of this process", ErrFenced, by)
+	cause := &ReplacedError{Harness: h.cfg.ID, Incarnation: by}
 	h.log.Warn().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", by).Msg("superseded")
 	h.cancel(cause)
 	for _, s := range h.owned() {

@@ -514,6 +514,7 @@ func (s *Session) claim(l *term) ([]events.Fact, error) {
 	case st.Owned && !st.Exclusive:
 		return nil, fmt.Errorf("%w: incarnation %s", ErrOwned, st.Incarnation)
 	default:
+		s.h.noteNewer(st)
 		return nil, fmt.Errorf("%w: incarnation %s has it or had it, superseded by %q; this one is %s", ErrFenced,
 			st.Incarnation, st.SupersededBy, l.incarnation)
 	}

@@ -214,6 +214,13 @@ func (s *Session) isApart() bool {
 	return s.ownership == apart
 }
 
+// owns says whether this process owns the session under a lease.
+func (s *Session) owns() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ownership == owner
+}
+
 // awaitsNews says whether anything that others write would change what this process does.
 func (s *Session) awaitsNews() bool {
 	s.mu.Lock()
@@ -379,6 +386,7 @@ func (s *Session) checkOwnership() {
 		s.part(ErrReleased)
 	default:
 		s.h.log.Warn().Str("session", s.ref.String()).Uint64("epoch", s.epoch).Uint64("seq", st.Seq).Msg("fenced")
+		s.h.noteNewer(st)
 		s.part(ErrFenced)
 		if !s.h.cfg.Pool && st.SupersededBy != "" {
 			go s.h.superseded(st.SupersededBy) // which locks the others

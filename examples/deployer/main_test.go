@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,11 +68,17 @@ func (w *world) finish() {
 	}
 }
 
+// command is the program as a separate process.
+func (w *world) command() *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Dir, cmd.Env = w.dir, append(os.Environ(), childVariable+"=1", "HOLDFAST_NATS="+w.url)
+	return cmd
+}
+
 // starts runs the program as a separate process until kill, which sends SIGKILL.
 func (w *world) starts() (kill func()) {
 	w.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Dir, cmd.Env = w.dir, append(os.Environ(), childVariable+"=1", "HOLDFAST_NATS="+w.url)
+	cmd := w.command()
 	out, err := os.OpenFile(filepath.Join(w.dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.ok(err)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -184,6 +191,39 @@ func TestKilledAtEveryStep(t *testing.T) {
 			})
 			w.wantOnce(st, at)
 		})
+	}
+}
+
+// TestStartedTwice: the first process ends when a second one is started, and prints why.
+func TestStartedTwice(t *testing.T) {
+	w := newWorld(t)
+	first := w.command()
+	var printed strings.Builder
+	first.Stderr = &printed
+	w.ok(first.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- first.Wait() }()
+	t.Cleanup(func() {
+		if err := first.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+	})
+	w.until("the session", func(st *session.State) bool { return st.Opened() })
+	w.starts()
+	var err error
+	natstest.Until(t, "the first process to end", func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		t.Errorf("it ended with %v, want an exit status", err)
+	}
+	if want := `another process of harness "deployer" has started`; !strings.Contains(printed.String(), want) {
+		t.Errorf("it printed %q, want %s", printed.String(), want)
 	}
 }
 

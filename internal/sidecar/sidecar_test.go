@@ -268,6 +268,23 @@ func TestNewerProcess(t *testing.T) {
 	old.fails("fenced", "open", object{"session": "shop"})
 }
 
+// TestReplacedAgent: an agent that waits for work is notified, and its work ends, when a newer process has claimed its
+// only session.
+func TestReplacedAgent(t *testing.T) {
+	w := newWorld(t)
+	old, _, work := w.works(object{})
+	w.connected()
+	_, params := old.hears("lost")
+	e := params["error"].(object)
+	want := fmt.Sprintf("another process of harness %q has started", shop.Harness)
+	if text := e["message"].(string); e["data"].(object)["error"] != "fenced" || !strings.Contains(text, want) {
+		t.Errorf("lost: %v, want fenced, %s", e, want)
+	}
+	if m := take(t, "the end of work", work); m.name() != "fenced" || !strings.Contains(m.Error.Message, want) {
+		t.Errorf("work: %+v, want fenced, %s", m.Error, want)
+	}
+}
+
 // TestMessages sends what is no request. Each is refused, and the connection stays.
 func TestMessages(t *testing.T) {
 	w := newWorld(t)
