@@ -1,0 +1,245 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/agent"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// fieldsMax is the largest number of fields of a form whose questions are in the log.
+const fieldsMax = 24
+
+// Actions of the reply to an elicitation.
+const (
+	actionAccept  = "accept"
+	actionDecline = "decline"
+	actionCancel  = "cancel"
+)
+
+// labelAccept is the option of an elicitation without a form.
+const labelAccept = "accept"
+
+// form is the schema of an elicitation as questions.
+type form struct {
+	fields  []formField
+	plain   bool // it has no form: a person accepts or declines
+	unasked bool // its questions are not in the log
+}
+
+// formField is a property of the schema, and one question.
+type formField struct {
+	key      string
+	kind     string // the JSON type
+	question events.Question
+	values   []json.RawMessage // of the options, in their order
+}
+
+// elicitationAsked records a question of the agent. Its answer is the result of the call that asks it.
+func (p *Proxy) elicitationAsked(a *ask, m message) {
+	params := members(m.params)
+	s := p.sessions[m.sessionID()]
+	if s == nil {
+		p.report.Outside++
+		return
+	}
+	c := s.calls[text(params["toolCallId"])]
+	q := p.newPrompt(s, a, c)
+	message := text(params["message"])
+	q.form = formOf(p.cfg.Content, message, params)
+	f := events.PromptRequested{PromptKind: events.PromptQuestion, Title: p.cfg.Content.Title(message),
+		Questions: q.form.questions(), Native: encode(native{Method: m.method})}
+	if c != nil && !c.done {
+		f.Call = c.id
+	}
+	p.request(q, f)
+}
+
+// formOf returns the questions of an elicitation.
+func formOf(content agent.Content, message string, params map[string]json.RawMessage) *form {
+	asked := firstOf(content.Text(message), "The agent asks a question.")
+	if mode := text(params["mode"]); mode != "" && mode != "form" {
+		return &form{plain: true, fields: []formField{{question: events.Question{ID: "q1", Question: asked,
+			Options: []events.Option{{Label: labelAccept}}}}}}
+	}
+	f := &form{}
+	properties := members(params["requestedSchema"])["properties"]
+	spans, err := spansOf(properties)
+	for i, s := range spans {
+		x := fieldOf(content, s.name, members(properties[s.begin:s.end]))
+		x.question.ID = "q" + strconv.Itoa(i+1)
+		if x.question.Question == "" || i == 0 && message != "" {
+			x.question.Question = asked
+		}
+		f.fields = append(f.fields, x)
+	}
+	if err != nil || len(f.fields) == 0 || len(f.fields) > fieldsMax ||
+		len(encode(f.questions())) > events.QuestionsBytesMax {
+		return &form{unasked: true}
+	}
+	return f
+}
+
+// fieldOf returns the question of one property.
+func fieldOf(content agent.Content, key string, schema map[string]json.RawMessage) formField {
+	x := formField{key: key, kind: text(schema["type"])}
+	x.question.Header = content.Title(text(schema["title"]))
+	x.question.Question = content.Text(firstOf(text(schema["description"]), text(schema["title"]), key))
+	choices := schema
+	if x.kind == "array" {
+		x.question.Multi = true
+		choices = members(schema["items"])
+	}
+	for _, name := range []string{"oneOf", "anyOf"} {
+		for _, raw := range list(choices[name]) {
+			o := members(raw)
+			x.offer(content, o["const"], text(o["title"]))
+		}
+	}
+	for _, value := range list(choices["enum"]) {
+		x.offer(content, value, "")
+	}
+	if x.kind == "boolean" {
+		x.offer(content, json.RawMessage("true"), "yes")
+		x.offer(content, json.RawMessage("false"), "no")
+	}
+	x.question.Custom = len(x.values) == 0
+	return x
+}
+
+// offer adds an option. Its label is the value, which is shorter than its title.
+func (x *formField) offer(content agent.Content, value json.RawMessage, title string) {
+	if len(value) == 0 || len(x.values) >= optionsMax {
+		return
+	}
+	label := content.Title(firstOf(text(value), string(value)))
+	if x.kind == "boolean" {
+		label, title = title, ""
+	}
+	taken := func(l string) bool {
+		return l == "" || slices.ContainsFunc(x.question.Options, func(o events.Option) bool { return o.Label == l })
+	}
+	if taken(label) {
+		label = fmt.Sprintf("option %d", len(x.values)+1)
+	}
+	o := events.Option{Label: label}
+	if title != text(value) {
+		o.Description = content.Title(title)
+	}
+	x.values = append(x.values, value)
+	x.question.Options = append(x.question.Options, o)
+}
+
+// questions returns the questions of a form; none if they do not fit the log.
+func (f *form) questions() []events.Question {
+	var all []events.Question
+	for _, x := range f.fields {
+		all = append(all, x.question)
+	}
+	return all
+}
+
+// formSaid returns the fact for the editor's answer to an elicitation.
+func (q *prompt) formSaid(p *Proxy, result json.RawMessage) events.Fact {
+	said := members(result)
+	switch text(said["action"]) {
+	case actionAccept:
+		return events.PromptAnswered{Prompt: q.id, By: byEditor,
+			Answers: q.form.answers(p.cfg.Content, members(said["content"]))}
+	case actionDecline:
+		return events.PromptRejected{Prompt: q.id, By: byEditor}
+	}
+	return events.PromptWithdrawn{Prompt: q.id, Reason: reasonEditor}
+}
+
+// answers returns the content of an accepted form as answers. A value that is not offered is the person's own text.
+func (f *form) answers(content agent.Content, given map[string]json.RawMessage) []events.Answer {
+	all := []events.Answer{}
+	for _, x := range f.fields {
+		a := events.Answer{Question: x.question.ID, Selected: []string{}}
+		values := list(given[x.key])
+		if x.kind != "array" && len(given[x.key]) > 0 {
+			values = []json.RawMessage{given[x.key]}
+		}
+		for _, v := range values {
+			i := slices.IndexFunc(x.values, func(o json.RawMessage) bool { return same(o, v) })
+			if i >= 0 {
+				a.Selected = append(a.Selected, x.question.Options[i].Label)
+			} else {
+				a.Text = content.Text(firstOf(text(v), string(v)))
+			}
+		}
+		if f.plain {
+			a.Selected = []string{labelAccept}
+		}
+		if len(a.Selected) > 0 || a.Text != "" {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// same reports whether two JSON values are equal, as far as options have them.
+func same(a, b json.RawMessage) bool {
+	if s := text(a); s != "" {
+		return s == text(b)
+	}
+	return string(a) == string(b)
+}
+
+// reply returns the result of an elicitation for a decision.
+func (f *form) reply(a harness.Answer) json.RawMessage {
+	type result struct {
+		Action  string                     `json:"action"`
+		Content map[string]json.RawMessage `json:"content,omitempty"`
+	}
+	switch {
+	case a.Status == fold.Rejected:
+		return encode(result{Action: actionDecline})
+	case a.Status != fold.Answered || f.unasked:
+		return encode(result{Action: actionCancel})
+	case f.plain:
+		return encode(result{Action: actionAccept})
+	}
+	content := map[string]json.RawMessage{}
+	for _, x := range f.fields {
+		i := slices.IndexFunc(a.Answers, func(a events.Answer) bool { return a.Question == x.question.ID })
+		if i < 0 {
+			continue
+		}
+		if v := x.value(a.Answers[i]); v != nil {
+			content[x.key] = v
+		}
+	}
+	return encode(result{actionAccept, content})
+}
+
+// value returns the value of a property for an answer; nil without one.
+func (x *formField) value(a events.Answer) json.RawMessage {
+	var values []json.RawMessage
+	for i, o := range x.question.Options {
+		if slices.Contains(a.Selected, o.Label) {
+			values = append(values, x.values[i])
+		}
+	}
+	number := json.RawMessage(a.Text)
+	switch _, err := strconv.ParseFloat(a.Text, 64); {
+	case x.question.Multi:
+		if a.Text != "" && len(values) == 0 {
+			values = append(values, encode(a.Text))
+		}
+		return encode(slices.Concat([]json.RawMessage{}, values))
+	case len(values) > 0:
+		return values[0]
+	case a.Text == "":
+		return nil
+	case (x.kind == "number" || x.kind == "integer") && err == nil && json.Valid(number):
+		return number
+	}
+	return encode(a.Text)
+}

@@ -1,0 +1,251 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// byEditor is the author of every answer of the editor: it does not say which person answered.
+const byEditor = "editor"
+
+// Reasons of withdrawals.
+const (
+	reasonEditor = "cancelled in the editor"
+	reasonAgent  = "cancelled by the agent"
+)
+
+// optionsMax is the largest number of options that a question has in the log. All of them are in the editor.
+const optionsMax = 100
+
+// prompt is a question of the agent that has no reply yet.
+type prompt struct {
+	s      *session
+	id     string          // in Holdfast
+	agent  json.RawMessage // the id of the agent's request
+	form   *form           // of an elicitation
+	grants []grant         // of a permission: what can be chosen
+	reject string          // of a permission: the option that rejects, "" without one
+	closed bool            // a fact has ended it
+	said   events.Fact     // what the editor decided
+	reply  []byte          // the editor's reply, for the agent
+}
+
+// grant is an option of a permission.
+type grant struct {
+	id    string
+	label string
+}
+
+// permissionAsked records a permission that the agent asks for.
+func (p *Proxy) permissionAsked(a *ask, m message) {
+	params := members(m.params)
+	s := p.sessions[m.sessionID()]
+	if s == nil {
+		p.report.Outside++
+		return
+	}
+	about := members(params["toolCall"])
+	c := p.callOf(s, about)
+	q := p.newPrompt(s, a, c)
+	title := firstOf(text(about["title"]), c.title, c.kind)
+	f := events.PromptRequested{PromptKind: events.PromptPermission, Title: p.cfg.Content.Title(title),
+		Native: encode(native{Method: m.method, Call: name(c.acp)})}
+	f.Questions = []events.Question{{ID: events.PermissionQuestion, Options: q.options(p, params["options"]),
+		Question: firstOf(p.cfg.Content.Text(title), "The agent asks for a permission.")}}
+	p.request(q, f)
+}
+
+// native is what a prompt keeps of the protocol.
+type native struct {
+	Method string `json:"method"`
+	Call   string `json:"call,omitempty"`
+}
+
+// callOf returns the call that a permission is about. The request may be the first sign of it.
+func (p *Proxy) callOf(s *session, about map[string]json.RawMessage) *call {
+	acp := text(about["toolCallId"])
+	c := s.calls[acp]
+	switch {
+	case c != nil:
+		c.merge(about)
+		p.release()
+	case acp == "" || s.turn == nil || s.before[acp]:
+		c = &call{acp: acp}
+		c.merge(about)
+	default:
+		c = p.newCall(s, acp)
+		c.merge(about)
+		p.startCall(s, c)
+	}
+	return c
+}
+
+// options returns the options of a permission for the log. The first option that rejects is the rejection itself.
+func (q *prompt) options(p *Proxy, raw json.RawMessage) []events.Option {
+	var options []events.Option
+	for _, raw := range list(raw) {
+		o := members(raw)
+		id, kind := text(o["optionId"]), text(o["kind"])
+		if kind == "reject_once" && q.reject == "" {
+			q.reject = id
+			continue
+		}
+		label := firstOf(p.cfg.Content.Title(text(o["name"])), name(id), "option")
+		taken := func(l string) bool {
+			return slices.ContainsFunc(options, func(o events.Option) bool { return o.Label == l })
+		}
+		for n := 2; taken(label); n++ {
+			label = fmt.Sprintf("%s (%d)", name(id), n)
+		}
+		if len(options) < optionsMax {
+			q.grants = append(q.grants, grant{id, label})
+			options = append(options, events.Option{Label: label, Description: name(kind)})
+		}
+	}
+	return options
+}
+
+// newPrompt makes a prompt for a request of the agent.
+func (p *Proxy) newPrompt(s *session, a *ask, c *call) *prompt {
+	q := &prompt{s: s, id: p.newID("prompt"), agent: a.id}
+	a.prompt = q
+	p.prompts[q.id] = q
+	if c != nil {
+		c.prompts = append(c.prompts, q)
+	}
+	return q
+}
+
+// request records a prompt. It outlives the process of the agent.
+func (p *Proxy) request(q *prompt, f events.PromptRequested) {
+	f.Prompt, f.Delivery, f.OnOwnerLoss = q.id, events.DeliverToolResult, events.LossKeep
+	if q.s.turn != nil {
+		f.Turn = q.s.turn.id
+	}
+	p.record(q.s, f)
+}
+
+// promptAnswered records the answer of the editor. The agent gets it with the decision that stands.
+func (p *Proxy) promptAnswered(q *prompt, m message) {
+	if q.closed || p.prompts[q.id] != q {
+		p.report.Late++
+		return
+	}
+	q.reply = m.withID(q.agent)
+	if q.form != nil {
+		q.said = q.formSaid(p, m.result)
+	} else {
+		q.said = q.permissionSaid(m.result)
+	}
+	q.closed = true
+	p.record(q.s, q.said)
+}
+
+// permissionSaid returns the fact for the editor's answer to a permission.
+func (q *prompt) permissionSaid(result json.RawMessage) events.Fact {
+	outcome := members(members(result)["outcome"])
+	option := text(outcome["optionId"])
+	i := slices.IndexFunc(q.grants, func(g grant) bool { return g.id == option })
+	switch {
+	case text(outcome["outcome"]) != "selected":
+		return events.PromptWithdrawn{Prompt: q.id, Reason: reasonEditor}
+	case option == q.reject:
+		return events.PromptRejected{Prompt: q.id, By: byEditor}
+	case i < 0: // an option that the log does not have
+		return events.PromptAnswered{Prompt: q.id, By: byEditor,
+			Answers: []events.Answer{{Question: events.PermissionQuestion, Text: name(option)}}}
+	}
+	return events.PromptAnswered{Prompt: q.id, By: byEditor,
+		Answers: []events.Answer{{Question: events.PermissionQuestion, Selected: []string{q.grants[i].label}}}}
+}
+
+// withdraw records that a prompt needs no answer any more.
+func (p *Proxy) withdraw(q *prompt, reason string) {
+	if q == nil || q.closed {
+		return
+	}
+	q.closed = true
+	p.record(q.s, events.PromptWithdrawn{Prompt: q.id, Reason: reason})
+}
+
+// settleAll forgets the prompts of a session: the log has ended them, and the agent does not wait.
+func (p *Proxy) settleAll(s *session) {
+	for id, q := range p.prompts {
+		if q.s == s {
+			q.closed = true
+			delete(p.prompts, id)
+		}
+	}
+	for id, a := range p.asks {
+		if a.prompt != nil && a.prompt.s == s {
+			delete(p.asks, id)
+		}
+	}
+}
+
+// Decided returns what to do about the decision that stands in the log about a prompt: the agent gets it, once. An
+// answer of the editor reaches the agent as the editor wrote it.
+func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
+	if at.After(p.at) {
+		p.at = at
+	}
+	q := p.prompts[id]
+	if q == nil {
+		return nil // the agent does not wait any more
+	}
+	delete(p.prompts, id)
+	q.closed = true
+	switch {
+	case q.isOwn(a):
+		p.send(Agent, q.reply)
+	case q.form != nil:
+		p.send(Agent, replyTo(q.agent, "result", q.form.reply(a)))
+	default:
+		p.send(Agent, replyTo(q.agent, "result", q.permissionReply(a)))
+	}
+	return p.take()
+}
+
+// isOwn reports whether a decision is that of the editor.
+func (q *prompt) isOwn(a harness.Answer) bool {
+	switch f := q.said.(type) {
+	case events.PromptAnswered:
+		return a.Status == fold.Answered && a.By == f.By && reflect.DeepEqual(a.Answers, f.Answers)
+	case events.PromptRejected:
+		return a.Status == fold.Rejected && a.By == f.By
+	case events.PromptWithdrawn:
+		return a.Status == fold.Withdrawn && a.Reason == f.Reason
+	}
+	return false
+}
+
+// permissionReply returns the result of a permission request for a decision.
+func (q *prompt) permissionReply(a harness.Answer) json.RawMessage {
+	type outcome struct {
+		Outcome string `json:"outcome"`
+		Option  string `json:"optionId,omitempty"`
+	}
+	said := outcome{Outcome: stopCancelled}
+	switch a.Status {
+	case fold.Answered:
+		for _, answer := range a.Answers {
+			for _, g := range q.grants {
+				if slices.Contains(answer.Selected, g.label) {
+					said = outcome{"selected", g.id}
+				}
+			}
+		}
+	case fold.Rejected:
+		if q.reject != "" {
+			said = outcome{"selected", q.reject}
+		}
+	}
+	return encode(map[string]outcome{"outcome": said})
+}

@@ -1,0 +1,164 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+)
+
+// Reasons of stop in the result of a prompt request.
+const (
+	stopCancelled = "cancelled"
+	stopRefusal   = "refusal"
+)
+
+// codeAuthentication is the error of an agent that wants a login first.
+const codeAuthentication = -32000
+
+// turn is what a prompt request asks for.
+type turn struct {
+	id        string
+	hadOutput bool
+}
+
+// promptAsked begins a turn, or has the request wait until the present turn has ended.
+func (p *Proxy) promptAsked(q *asking) {
+	q.s = p.session(q.msg.sessionID())
+	if q.s.turn != nil {
+		q.s.waiting = append(q.s.waiting, q)
+		return
+	}
+	p.begin(q)
+}
+
+// begin records a turn, and the message that it takes, and sends the request.
+func (p *Proxy) begin(q *asking) {
+	s := q.s
+	message := p.newID("msg")
+	s.turn = &turn{id: p.newID("turn")}
+	p.record(s, events.MessageAccepted{Message: message, Content: p.cfg.Content.Message(promptText(q.msg.params)),
+		By: byEditor},
+		events.TurnStarted{Turn: s.turn.id, Cause: events.CauseMessage, Message: message})
+	p.forward(q)
+}
+
+// promptText returns the text of a prompt request.
+func promptText(params json.RawMessage) string {
+	var texts []string
+	for _, raw := range list(members(params)["prompt"]) {
+		if block := members(raw); text(block["type"]) == "text" {
+			texts = append(texts, text(block["text"]))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// promptReplied ends the turn, and begins that of the next waiting request.
+func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
+	s := q.s
+	if s.turn != nil { // it has none if the session was closed meanwhile
+		p.record(s, s.turn.ending(m))
+		p.endTurn(s)
+	}
+	p.send(Editor, line)
+	if len(s.waiting) > 0 {
+		next := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		p.begin(next)
+	}
+}
+
+// ending returns the fact that ends a turn with this reply.
+func (u *turn) ending(m message) events.Fact {
+	reason := text(members(m.result)["stopReason"])
+	switch {
+	case m.failed != nil:
+		return events.TurnFailed{Turn: u.id, Error: failureOf(m.failed), HadOutput: u.hadOutput}
+	case reason == stopCancelled:
+		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: "cancelled in the editor"}
+	case reason == stopRefusal:
+		return events.TurnFailed{Turn: u.id, HadOutput: u.hadOutput,
+			Error: events.Failure{Kind: failure.ModelRefusal, Text: "the agent refuses to continue"}}
+	}
+	return events.TurnCompleted{Turn: u.id, Finish: name(reason)}
+}
+
+// failureOf classifies an error of JSON-RPC.
+func failureOf(raw json.RawMessage) events.Failure {
+	e := members(raw)
+	r := failure.Raw{Text: text(e["message"]), Body: string(e["data"])}
+	if string(e["code"]) == string(encode(codeAuthentication)) {
+		r.Code = failure.Authentication
+	}
+	return failure.Classify(r)
+}
+
+// endTurn forgets the turn with its calls and prompts: the end of a turn ends them in the log.
+func (p *Proxy) endTurn(s *session) {
+	p.settleAll(s)
+	s.before = map[string]bool{}
+	for id := range s.calls {
+		s.before[id] = true
+	}
+	s.turn, s.calls = nil, map[string]*call{}
+}
+
+// cancelTurn passes the cancellation of a turn on. Requests that wait are cancelled with it: the agent does not know
+// them.
+func (p *Proxy) cancelTurn(m message) {
+	p.send(Agent, m.raw)
+	s := p.sessions[m.sessionID()]
+	if s == nil {
+		return
+	}
+	for _, q := range s.waiting {
+		p.send(Editor, replyTo(q.id, "result", encode(map[string]string{"stopReason": stopCancelled})))
+	}
+	s.waiting = nil
+}
+
+// codeCancelled is the error of a request that was cancelled before its reply.
+const codeCancelled = -32800
+
+// cancelWaiting cancels a prompt request that waits for the end of a turn. It returns false for another request.
+func (p *Proxy) cancelWaiting(id json.RawMessage) bool {
+	for _, s := range p.sessions {
+		i := slices.IndexFunc(s.waiting, func(q *asking) bool { return string(q.id) == string(id) })
+		if i < 0 {
+			continue
+		}
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		p.send(Editor, errorTo(id, codeCancelled, "the request was cancelled before the agent had it"))
+		return true
+	}
+	return false
+}
+
+// errorTo is a reply with an error.
+func errorTo(id json.RawMessage, code int, message string) []byte {
+	return replyTo(id, "error", encode(struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{code, message}))
+}
+
+// replyTo is a reply with a result or an error.
+func replyTo(id json.RawMessage, member string, value json.RawMessage) []byte {
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"`+member+`":`), value, []byte("}"))
+}
+
+// used records the use of the context. The same report is recorded once.
+func (p *Proxy) used(s *session, u map[string]json.RawMessage) {
+	f := events.UsageReported{Tokens: events.Tokens{Input: count(u["used"])}, ContextLimit: count(u["size"])}
+	if s.turn == nil {
+		return
+	}
+	f.Turn = s.turn.id
+	if f != s.used {
+		s.used = f
+		p.record(s, f)
+	}
+}

@@ -1,0 +1,253 @@
+package acp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/agent"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// entry is one line of a transcript: a message of a peer, or the start or the exit of the agent.
+type entry struct {
+	At  time.Time       `json:"at"`
+	Dir string          `json:"dir"`
+	Msg json.RawMessage `json:"msg"`
+}
+
+// transcripts are the recordings of real agents, by name.
+func transcripts(t *testing.T) map[string][]entry {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(paths) < 16 {
+		t.Fatalf("%d transcripts: %v", len(paths), err)
+	}
+	all := map[string][]entry{}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		var entries []entry
+		for lines.Scan() {
+			var e entry
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			entries = append(entries, e)
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".jsonl")] = entries
+	}
+	return all
+}
+
+// world carries steps out as the caller of a proxy does: it appends the facts with the real fold, and hands a decision
+// about a prompt to the proxy when the fold has it. It keeps the lines that each side gets.
+type world struct {
+	t           *testing.T
+	proxy       *Proxy
+	states      map[string]*fold.State
+	prompts     []events.PromptRequested
+	decided     []decided
+	seq         uint64
+	incarnation int
+	facts       []string
+	lines       []Line
+	content     agent.Content
+	owned       map[string]bool // by the present incarnation
+}
+
+type decided struct {
+	prompt string
+	answer harness.Answer
+}
+
+func newWorld(t *testing.T, content agent.Content) *world {
+	w := &world{t: t, states: map[string]*fold.State{}, content: content}
+	w.restart()
+	return w
+}
+
+// restart begins the next process of the proxy.
+func (w *world) restart() {
+	w.incarnation++
+	w.owned = map[string]bool{}
+	w.decided = nil
+	w.proxy = New(Config{Run: strconv.Itoa(w.incarnation), Content: w.content})
+}
+
+// editor and agent hand a line to the proxy. All that follows from it has happened when they return.
+func (w *world) editor(line string) { w.do(w.proxy.FromEditor(w.now(), []byte(line))) }
+func (w *world) agent(line string)  { w.do(w.proxy.FromAgent(w.now(), []byte(line))) }
+
+func (w *world) now() time.Time { return time.Date(2026, 11, 22, 8, 0, int(w.seq), 0, time.UTC) }
+
+func (w *world) do(steps []Step) {
+	w.t.Helper()
+	for _, s := range steps {
+		if s.Session != "" {
+			w.append(s)
+		}
+		w.lines = append(w.lines, s.Lines...)
+	}
+	for len(w.decided) > 0 {
+		d := w.decided[0]
+		w.decided = w.decided[1:]
+		w.do(w.proxy.Decided(w.now(), d.prompt, d.answer))
+	}
+}
+
+// append folds the facts of a step. Each of them has to count.
+func (w *world) append(s Step) {
+	w.t.Helper()
+	ref := events.Ref{Harness: "h", Session: s.Session}
+	st := w.states[s.Session]
+	if st == nil {
+		st = fold.New(ref)
+		w.states[s.Session] = st
+	}
+	me, facts, epoch := strconv.Itoa(w.incarnation), slices.Clone(s.Facts), st.Epoch
+	switch {
+	case s.Open == nil && !w.owned[s.Session]:
+		w.t.Errorf("%s: facts before the session is taken: %v", s.Session, s.Facts)
+	case s.Open != nil && st.Opened():
+		epoch++
+		facts = slices.Insert(facts, 0, events.Fact(events.SessionClaimed{Incarnation: me}))
+	case s.Open != nil:
+		open := *s.Open
+		open.Incarnation, epoch = me, 1
+		facts = slices.Insert(facts, 0, events.Fact(open))
+	}
+	w.owned[s.Session] = true
+	w.commit(st, events.WriterHarness, events.HarnessSource("h", me), epoch, facts...)
+}
+
+// commit folds facts of a writer. None of them may be ignored or parked.
+func (w *world) commit(st *fold.State, by events.Writer, source string, epoch uint64, facts ...events.Fact) {
+	w.t.Helper()
+	w.seq++
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(fmt.Sprintf("%d-%d", w.seq, i), source, st.Ref(), epoch, w.now(), f)
+		data, err := json.Marshal(f)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.facts = append(w.facts, fmt.Sprintf("%s %s %s %s", st.Ref().Session, by, f.Kind(), data))
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if evs, err = events.DecodeBatch(st.Ref(), body); err != nil {
+		w.t.Fatal(err)
+	}
+	guard, ignored := st.Seq, st.Ignored.Count
+	res := st.Fold(&events.Commit{Ref: st.Ref(), Writer: by, Seq: w.seq, Guard: guard, Guarded: true, At: w.now(),
+		Events: evs})
+	if len(res.Parked) > 0 || res.Gap || st.Ignored.Count > ignored {
+		w.t.Errorf("%s: parked %v, gap %v, ignored %+v: %v", st.Ref().Session, res.Parked, res.Gap, st.Ignored.Last,
+			facts)
+	}
+	for _, f := range facts {
+		w.follow(f)
+	}
+	for _, f := range w.prompts { // those that the end of something else has closed
+		e, ok := st.Ended(fold.EntityPrompt, f.Prompt)
+		if ok && e.Seq == w.seq && e.Outcome != string(fold.Answered) && e.Outcome != string(fold.Rejected) {
+			w.decided = append(w.decided, decided{f.Prompt,
+				harness.Answer{Status: fold.Status(e.Outcome), Reason: e.Reason}})
+		}
+	}
+}
+
+// follow remembers what a fact says about prompts.
+func (w *world) follow(f events.Fact) {
+	add := func(id string, a harness.Answer) { w.decided = append(w.decided, decided{id, a}) }
+	switch f := f.(type) {
+	case events.PromptRequested:
+		w.prompts = append(w.prompts, f)
+	case events.PromptAnswered:
+		add(f.Prompt, harness.Answer{Status: fold.Answered, Answers: f.Answers, By: f.By})
+	case events.PromptRejected:
+		add(f.Prompt, harness.Answer{Status: fold.Rejected, Text: f.Text, By: f.By})
+	case events.PromptWithdrawn:
+		add(f.Prompt, harness.Answer{Status: fold.Withdrawn, Reason: f.Reason})
+	}
+}
+
+// person decides about a prompt, as the ledger writes it.
+func (w *world) person(prompt string, f events.Fact) {
+	w.t.Helper()
+	for _, st := range w.states {
+		if st.Prompts[prompt] != nil {
+			w.commit(st, events.WriterLedger, events.PersonSource("ada"), st.Epoch, f)
+			w.do(nil)
+			return
+		}
+	}
+	w.t.Errorf("no prompt %s", prompt)
+}
+
+// open returns what is open in the documents.
+func (w *world) open() (ids []string) {
+	for id, s := range w.states {
+		if s.Turn != nil {
+			ids = append(ids, id+"/turn/"+s.Turn.ID)
+		}
+		for call := range s.Tools {
+			ids = append(ids, id+"/tool/"+call)
+		}
+		for q := range s.Prompts {
+			ids = append(ids, id+"/prompt/"+q)
+		}
+		for _, m := range s.Queue {
+			ids = append(ids, id+"/message/"+m.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// to returns the lines that a side got, since the last call of forget.
+func (w *world) to(side Side) (lines []string) {
+	for _, l := range w.lines {
+		if l.To == side {
+			lines = append(lines, string(l.Raw))
+		}
+	}
+	return lines
+}
+
+func (w *world) forget() { w.lines, w.facts = nil, nil }
+
+// id returns the id of the newest line to a side with this text in it.
+func (w *world) id(side Side, with string) string {
+	w.t.Helper()
+	lines := w.to(side)
+	for _, line := range slices.Backward(lines) {
+		if m, err := parse([]byte(line)); err == nil && strings.Contains(line, with) {
+			return string(m.id)
+		}
+	}
+	w.t.Fatalf("no line with %q to %s: %v", with, side, lines)
+	return ""
+}
