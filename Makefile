@@ -25,19 +25,24 @@ run: ## build, start everything, play a crash, watch it heal
 	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
 	./bin/holdfast try
 
-# What measures time, or kills real processes, runs by itself, one package after the other. Packages in TOGETHER do
-# neither. Most tests wait most of the time, so more of them run at once than there are cores. The target cell has the
-# tests of test/cell.
+# Most tests wait most of the time, so twice as many packages as there are cores run at once, and as many of a package's
+# parallel tests. The longest packages begin first. Of test/, packages in TOGETHER run with the others. Packages that
+# kill real processes, or set their clock, come after them, as many at once as there are cores; a new package of test/
+# is one of those. The package that measures time, MEASURED, runs by itself. The target cell has the tests of test/cell.
+LONGEST  := ./harness ./cmd/holdfast ./test/outage ./test/race ./test/answer ./test/sim ./internal/bus/consumer \
+	./examples/agent ./services/... ./internal/bus
 TOGETHER := answer|delivery|fuzz|invariants|mutate|outage|race|replay|service|sim|sim/explore
-ALONE     = $$($(GO) list ./test/... | grep -v -E '/test/(cell|$(TOGETHER))$$')
+MEASURED := detect
+KILLERS   = ./test/crash ./test/clock \
+	$$($(GO) list ./test/... | grep -v -E '/test/(cell|$(MEASURED)|$(TOGETHER))$$')
 CORES    := $(shell getconf _NPROCESSORS_ONLN)
-PACKAGES := $(shell echo $$(($(CORES) + $(CORES) / 2)))
 PARALLEL := $(shell echo $$(($(CORES) * 2)))
 
 test: ## all tests that need nothing but Go
-	CGO_ENABLED=0 $(GO) test -p $(PACKAGES) -timeout $(TEST_TIME) \
+	CGO_ENABLED=0 $(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(LONGEST) \
 		$$($(GO) list ./... | grep -v /test/; $(GO) list ./test/... | grep -E '/test/($(TOGETHER))$$')
-	CGO_ENABLED=0 $(GO) test -p 1 -parallel $(PARALLEL) -timeout $(TEST_TIME) $(ALONE)
+	CGO_ENABLED=0 $(GO) test -p $(CORES) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(KILLERS)
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) ./test/$(MEASURED)
 
 check: fmt vet lint test cell ## what has to hold before a commit
 
