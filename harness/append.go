@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -29,6 +31,7 @@ type write struct {
 	// report is held back again instead.)
 	forced bool
 	last   bool                  // it ends work: it stays in the queue when its caller no longer waits
+	end    bool                  // it is the end of what Work ran: it is also tried again if the broker refuses it
 	report *events.UsageReported // the report that it is, nil for others: no caller waits for it, the newest stands
 	fresh  bool                  // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
@@ -85,7 +88,7 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 	evs := make([]events.Event, len(facts))
 	now := time.Now().UTC()
 	for i, f := range facts {
-		evs[i] = events.New(s.h.bus.NewID(), "/harness", s.ref, 1, now, f)
+		evs[i] = events.New(s.h.bus.NewID(), "/harness", s.ref, 1, now, withKind(f))
 	}
 	body, err := events.EncodeBatch(evs)
 	if err == nil {
@@ -100,6 +103,22 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 		}
 	}
 	return &write{facts: evs, bytes: len(body), done: make(chan struct{})}, nil
+}
+
+// withKind gives a failure without a kind the kind unknown: readers decide by the kind.
+func withKind(f events.Fact) events.Fact {
+	switch f := f.(type) {
+	case events.TurnFailed:
+		f.Error.Kind = cmp.Or(f.Error.Kind, failure.Unknown)
+		return f
+	case events.ToolFailed:
+		f.Error.Kind = cmp.Or(f.Error.Kind, failure.Unknown)
+		return f
+	case events.CompactionFailed:
+		f.Error.Kind = cmp.Or(f.Error.Kind, failure.Unknown)
+		return f
+	}
+	return f
 }
 
 // Append stores facts as one commit (perhaps together with others that wait), all or none. It is for what the other
@@ -140,11 +159,22 @@ func (s *Session) append(ctx context.Context, check func(*session.State) (bool, 
 // first, the error is [ErrPending], and the fact stays in the queue. Otherwise that work would be open, in a process
 // that lives, and nothing would end it.
 func (s *Session) appendLast(ctx context.Context, check func(*session.State) (bool, error), f events.Fact) error {
+	return s.doLast(ctx, check, f, false)
+}
+
+// appendEnd is [Session.appendLast] for the end of what Work ran: no other code learns of an error, and none ends it.
+// If the broker refuses the fact, because the log is full for instance, the error says so, and the fact is tried again
+// as long as this process has the session.
+func (s *Session) appendEnd(ctx context.Context, check func(*session.State) (bool, error), f events.Fact) error {
+	return s.doLast(ctx, check, f, true)
+}
+
+func (s *Session) doLast(ctx context.Context, check func(*session.State) (bool, error), f events.Fact, end bool) error {
 	o, err := s.newWrite([]events.Fact{f})
 	if err != nil {
 		return err
 	}
-	o.check, o.last = check, true
+	o.check, o.last, o.end = check, true, end
 	return s.do(ctx, o)
 }
 
@@ -221,7 +251,7 @@ func (s *Session) takeBack(o *write, cause error) int {
 // queueUp puts a write behind the others and schedules its sending: at once, or soon for a write that no caller waits
 // for, so that it is sent with the next one. A report that is held back goes before the end of its turn.
 func (s *Session) queueUp(lazily bool, o *write) error {
-	if o.forced {
+	if o.forced || o.end {
 		s.h.buffer.force(len(o.facts), o.bytes)
 	} else if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
@@ -432,11 +462,20 @@ func (o *write) stored() bool {
 	}
 }
 
-// fail ends a write with an error. A write that no caller waits for is kept aside, and is queued again with the next
-// write, or after a while. A usage report is held back again. The session is locked.
+// fail ends a write with an error. A write that no caller waits for, and the end of what Work ran, is kept aside, and
+// is queued again with the next write, or after a while. A usage report is held back again. The session is locked.
 func (s *Session) fail(o *write, err error) {
 	if o.report != nil {
 		s.holdAgain(o)
+	}
+	if !o.forced && o.end {
+		s.h.log.Warn().Str("session", s.ref.String()).Str("id", o.facts[0].Subject).AnErr("err",
+			err).Msg("not stored, and tried again: " + string(o.facts[0].Kind))
+		again := &write{facts: o.facts, bytes: o.bytes, forced: true, last: true, end: true, check: o.check,
+			done: make(chan struct{})}
+		s.h.buffer.force(len(again.facts), again.bytes)
+		s.finish(o, err)
+		o = again
 	}
 	if !o.forced || o.report != nil {
 		s.finish(o, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -156,9 +157,35 @@ func (s *Session) giveBackUnmade() {
 	}
 }
 
+// giveBackTurn fails the turn that Work took, and that no handler has run, if it is open when the fact is stored and
+// due says so. The release of the session is queued behind it. The process lives, so the turn is not left to recovery,
+// which would interrupt it: under resume hold a person would have to continue a turn that has not begun. A person's
+// stop of it is left to recovery. due is called with the session locked.
+func (s *Session) giveBackTurn(due func() bool) {
+	s.mu.Lock()
+	id := s.unmade
+	s.mu.Unlock()
+	if id == "" {
+		return
+	}
+	s.appendLater(events.TurnFailed{Turn: id, Error: events.Failure{Kind: failure.Interrupted,
+		Text: "the process released the session before the turn began"}}, func(st *session.State) bool {
+		stop := st.Pending.Stop
+		return s.unmade == id && st.Runs(id) && (stop == nil || stop.Turn != id) && due()
+	})
+}
+
+// runs records that the program, or a handler of Work, has a turn from now on. The session is locked.
+func (s *Session) runs(turn string) {
+	if s.unmade == turn {
+		s.unmade = ""
+	}
+}
+
 // releaseUnwanted releases the session, unless a call has it or waits for it when that is decided.
 func (s *Session) releaseUnwanted() error {
 	s.giveBackUnmade()
+	s.giveBackTurn(s.unwantedLocked)
 	o, err := s.newWrite([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
 	if err != nil {
 		return fmt.Errorf("harness: release: %w", err)

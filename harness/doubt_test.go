@@ -154,7 +154,8 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 }
 
 // TestWorkFindsWhatItTook checks that a turn which Work took, in a commit whose outcome was in doubt, is not left
-// without a handler: the next Work that finds the session gives it up, so that the turn is recovered.
+// without a handler: the next Work that finds the session fails the turn, which no handler has run, and gives the
+// session up, so that the turn is tried again.
 func TestWorkFindsWhatItTook(t *testing.T) {
 	w := newWorld(t)
 	h, l, acknowledge := deaf(w)
@@ -175,8 +176,72 @@ func TestWorkFindsWhatItTook(t *testing.T) {
 	w.work(h, worker)
 	natstest.Until(t, "the next Work to wait for it", func() bool { return harness.Users(h, "s") >= 2 })
 	acknowledge()
-	if st := w.givenUp("s"); st.Turn == nil || st.Turn.ID != "t1" || st.Epoch != 2 {
-		t.Errorf("turn %+v, epoch %d", st.Turn, st.Epoch)
+	wantUnmade(t, w.givenUp("s"))
+}
+
+// wantUnmade checks that the turn t1, which Work took and no handler ran, has failed as interrupted.
+func wantUnmade(t *testing.T, st *session.State) {
+	t.Helper()
+	if l := st.LastTurn; st.Turn != nil || l == nil || l.ID != "t1" || l.Error == nil ||
+		l.Error.Kind != failure.Interrupted || st.Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("open %+v, ended %+v, epoch %d, ignored %+v", st.Turn, l, st.Epoch, st.Ignored)
+	}
+}
+
+// TestTurnInDoubt checks that a turn which Work took with the claim of its session, in a commit whose outcome was in
+// doubt when Work ended, fails as one that was cut off when the session is released: it is tried again, also under
+// resume hold, because no handler has run it. A call of Open that waited for the session has the turn and its request.
+func TestTurnInDoubt(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h, l, acknowledge := deaf(w)
+			hold := harness.OpenOptions{Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}}
+			check(t, must[*harness.Session](t)(h.Open(w.ctx, "s", hold)).Release(w.ctx, ""))
+			w.request("s", "t1", "x")
+			check(t, h.Ready(w.ctx))
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			ended := make(chan error, 1)
+			l.ends.Store(true)
+			go func() {
+				ended <- h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
+					t.Error("a handler runs")
+					return nil
+				}})
+			}()
+			w.until("s", "the turn to be taken", func(st *session.State) bool { return st.Turn != nil })
+			again := make(chan *harness.Session, 1)
+			if opens {
+				go func() {
+					defer close(again)
+					s, err := h.Open(w.ctx, "s", harness.OpenOptions{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					again <- s
+				}()
+				natstest.Until(t, "Open to wait", func() bool { return harness.Users(h, "s") >= 3 })
+			}
+			cancel()
+			check(t, <-ended)
+			acknowledge()
+			if !opens {
+				wantUnmade(t, w.givenUp("s"))
+				return
+			}
+			s := <-again
+			if s == nil {
+				t.FailNow()
+			}
+			turn := s.OpenTurn()
+			if turn == nil || turn.ID() != "t1" || string(turn.Request().Content) != `"x"` {
+				t.Fatalf("Open has the turn %+v", turn)
+			}
+			check(t, turn.Complete(w.ctx, ""))
+		})
 	}
 }
 

@@ -160,7 +160,12 @@ func (e *ProviderError) Error() string {
 // failureOf returns an error as a failure. An error that does not say what it is, is classified by its words.
 func failureOf(err error) (events.Failure, bool) {
 	if f, ok := errors.AsType[*FailureError](err); ok {
-		return f.Failure, f.HadOutput
+		said := f.Failure
+		said.Text = clip(said.Text)
+		if len(said.Kind) > failureTextMax {
+			said.Kind = failure.Unknown
+		}
+		return said, f.HadOutput
 	}
 	if p, ok := errors.AsType[*ProviderError](err); ok {
 		return failure.Classify(p.Raw), p.HadOutput

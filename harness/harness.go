@@ -125,16 +125,19 @@
 //	    TestClaimInDoubt, TestClaimInDoubtIsHandedOver
 //	Claim: stored, an adoption after it not   the adoption's error  the session is released
 //	    TestClaimWithoutItsRest
-//	Work: its context ended while it took     nil                   as Open; the turn it took is recovered. In a
-//	                                                                session of this process the next Work runs it,
-//	                                                                or OpenTurn has it
-//	    TestClaimInDoubt, TestWorkFindsWhatItTook, TestWorkEndsWhileItTakes
+//	Work: its context ended while it took     nil                   as Open; the turn it took fails as interrupted,
+//	                                                                and is tried again. In a session of this process
+//	                                                                the next Work runs it, or OpenTurn has it
+//	    TestClaimInDoubt, TestWorkFindsWhatItTook, TestTurnInDoubt, TestWorkEndsWhileItTakes
 //	Work: its context ended while it took a   nil                   the compaction fails as one that is cut off, and
 //	compaction                                                      is requested again
 //	    TestWorkEndsWhileItTakesACompaction
 //	Work: its context ended before the end    nil                   the end is stored as soon as the broker is there;
 //	of a turn or compaction was stored                              if the process ends before, recovery ends the turn
 //	    TestWorkReturns
+//	Work: the broker refuses the end of a     nothing, it is        the end is sent again each second, and with the
+//	turn or compaction                        logged                next fact of the session
+//	    TestEndThatIsRefused, TestRefusedEnd
 //	starting over: the new lease was lost     nothing, it waits     the next incarnation finds the claim in the log
 //	before a claim was known
 //	    TestStartingOverTakesSeveralAttempts

@@ -347,7 +347,10 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 		how = found
 	}
 	s.holders++
-	s.works = false
+	if s.works {
+		s.works = false
+		h.notifyWork(s.ref.Session) // Work leaves alone what is being released
+	}
 	s.mu.Unlock()
 	if how == found {
 		s.giveBackUnmade()

@@ -174,9 +174,41 @@ func TestRefusedReceiptOfAStop(t *testing.T) {
 	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
 		t.Fatal("the limit of the log was not raised")
 	}
-	w.until("session", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
+	// the log has it before its writer knows, and until then a turn is refused
+	natstest.Until(t, "the receipt", func() bool { return stopped.State().Pending.Stop == nil })
 	turn = must[*harness.Turn](t)(stopped.StartTurn(ctx, harness.StartOptions{ID: "t2", Synthetic: true}))
 	check(t, turn.Complete(ctx, ""))
+}
+
+// TestRefusedEnd: the log is full when a handler returns, and the broker refuses the end of its turn. The
+// end is stored once the log has room again.
+func TestRefusedEnd(t *testing.T) {
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	h := w.connect()
+	ends := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
+	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
+	running, full := make(chan struct{}), make(chan struct{})
+	w.work(h, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
+		close(running) // a second time it panics: the turn runs once
+		<-full
+		return nil
+	}})
+	w.request("session", "t1", "x")
+	<-running
+	w.fills(filler)
+	close(full)
+	natstest.Until(t, "the end to be refused", func() bool { return harness.Kept(ends) == 1 })
+	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
+		t.Fatal("the limit of the log was not raised")
+	}
+	st := w.until("session", "the end", func(st *session.State) bool { return st.Turn == nil && st.LastTurn != nil })
+	if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
+		t.Errorf("the turn ended as %+v", st.LastTurn)
+	}
 }
 
 // TestAskByIDAlone: an Ask names an open prompt by its id alone. If the prompt has to be requested again, because no

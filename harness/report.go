@@ -252,18 +252,18 @@ func (k *workLoop) endTurn(ctx context.Context, t *Turn, cause, err error, leavi
 	case errors.Is(cause, ErrEnded):
 		return nil
 	case stopped:
-		return t.s.appendLast(ctx, nil, events.TurnStopped{Turn: t.id, Actor: stop.Actor, Reason: stop.Reason})
+		return t.s.appendEnd(ctx, nil, events.TurnStopped{Turn: t.id, Actor: stop.Actor, Reason: stop.Reason})
 	case err == nil:
-		return t.s.appendLast(ctx, nil, events.TurnCompleted{Turn: t.id})
+		return t.s.appendEnd(ctx, nil, events.TurnCompleted{Turn: t.id})
 	case errors.Is(cause, ErrLeaseLost):
-		return t.s.appendLast(ctx, nil, events.TurnFailed{Turn: t.id,
-			Error: events.Failure{Kind: failureLeaseLost, Text: err.Error()}})
+		return t.s.appendEnd(ctx, nil, events.TurnFailed{Turn: t.id,
+			Error: events.Failure{Kind: failureLeaseLost, Text: clip(err.Error())}})
 	case leaving:
 		t.s.leaveTurn(t.id)
 		return err // the next Work runs it, or recovery ends it as interrupted
 	default:
 		f, hadOutput := failureOfHandler(err)
-		return t.s.appendLast(ctx, nil, events.TurnFailed{Turn: t.id, Error: f, HadOutput: hadOutput})
+		return t.s.appendEnd(ctx, nil, events.TurnFailed{Turn: t.id, Error: f, HadOutput: hadOutput})
 	}
 }
 
@@ -310,7 +310,7 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 		}
 		ends = events.CompactionFailed{Compaction: c.Compaction, Error: f}
 	}
-	if err = s.appendLast(late, nil, ends); errors.Is(err, ErrEnded) {
+	if err = s.appendEnd(late, nil, ends); errors.Is(err, ErrEnded) {
 		return nil // it was taken away
 	}
 	return err

@@ -55,6 +55,7 @@ type Session struct {
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	forWork string             // the open turn that was adopted, or taken by a Work that has ended: Work is to run it
 	took    *session.WorkTurn  // the request of forWork, if a Work has taken it and its handle was not made
+	unmade  string             // the turn that Work took, or may have taken, and that no handler has run yet
 	atWork  string             // the turn that a handler of Work runs, or is about to run
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
@@ -138,6 +139,7 @@ func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, e
 			for _, id := range s.callbacks() {
 				facts = append(facts, events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 			}
+			s.giveBackTurn(func() bool { return true })
 		}
 		err := s.append(ctx, check, append(facts, last)...)
 		if len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown)) {

@@ -128,6 +128,7 @@ func (s *Session) attachTurn(st *session.State, id string) (done bool, err error
 		return false, fmt.Errorf("%w: turn %s in %s, by a handler of Work", ErrRunning, id, s.ref)
 	}
 	s.forWork = ""
+	s.runs(id)
 	return true, nil
 }
 
@@ -200,8 +201,11 @@ func (s *Session) OpenTurn() *Turn {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.st != nil && s.st.Turn != nil && s.st.Turn.ID == s.forWork {
-		s.forWork = ""
+	if s.st != nil && s.st.Turn != nil {
+		s.runs(s.st.Turn.ID)
+		if s.st.Turn.ID == s.forWork {
+			s.forWork = ""
+		}
 	}
 	s.mu.Unlock()
 	return s.openTurn()
@@ -280,8 +284,8 @@ func (t *Turn) Complete(ctx context.Context, finish string) error {
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
 }
 
-// Fail ends the turn in an error. Its kind decides whether it is tried again. HadOutput: something of the turn was
-// shown already. Errors are those of [Turn.Complete].
+// Fail ends the turn in an error. Its kind decides whether it is tried again; without one it is unknown. HadOutput:
+// something of the turn was shown already. Errors are those of [Turn.Complete].
 func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error {
 	return t.s.Append(ctx, events.TurnFailed{Turn: t.id, Error: e, HadOutput: hadOutput})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,7 +109,8 @@ func (h *Harness) notifyWork(id string) {
 //
 // A turn whose handler returned an error because ctx ended stays open. The next Work of this process runs it again,
 // [Session.OpenTurn] has its handle, and without both it is recovered when this process has left. A last fact that
-// could not be stored in time is stored later if this process lives.
+// could not be stored in time, or that the broker refused, is stored later if this process lives. A turn that was taken
+// when ctx ended, and that no handler has run when the session is released, fails as interrupted: it is tried again.
 //
 // In a pool a session that Work took is released when its turn has ended, for the next free member, and when ctx has
 // ended, unless the program opens or claims it meanwhile.
@@ -337,6 +339,9 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 	}
 	switch {
 	case err != nil:
+		if _, doubt := errors.AsType[*doubtError](err); doubt {
+			s.leaveUnmade(item)
+		}
 		return false, err
 	case how == found: // what an earlier Work took in it has no handler: released, it is recovered and asked for again
 		k.h.giveBack(s)
@@ -368,7 +373,8 @@ func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error)
 	claimed := func(*session.State) (bool, error) { return !s.works, nil }
 	switch {
 	case ctx.Err() != nil:
-		err = s.appendLast(late, claimed, events.SessionReleased{Reason: reasonWorked})
+		s.giveBackTurn(func() bool { return s.works })
+		err = s.appendEnd(late, claimed, events.SessionReleased{Reason: reasonWorked})
 	case s.openTurn() == nil:
 		err = s.leave(late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
 	default:
@@ -398,6 +404,16 @@ func (s *Session) takenByWork() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.works = s.h.cfg.Pool && s.holders == 1
+}
+
+// releasing reports whether the release of a session that Work took waits to be stored: the next Work of this process
+// begins nothing in it. The session is locked.
+func (s *Session) releasing() bool {
+	return s.works && slices.ContainsFunc(slices.Concat(s.queue, s.kept), func(o *write) bool {
+		return slices.ContainsFunc(o.facts, func(e events.Event) bool {
+			return e.Kind == (events.SessionReleased{}).Kind()
+		})
+	})
 }
 
 // isWorks reports whether Work is to release the session.
@@ -551,6 +567,7 @@ func (s *Session) leaveTaken(j *workItem) {
 	if j.compaction != nil {
 		s.giveBackCompaction(j.compaction.Compaction)
 	}
+	s.leaveUnmade(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.left = true
@@ -563,6 +580,13 @@ func (s *Session) leaveTaken(j *workItem) {
 		return
 	}
 	s.took = j.turn
+}
+
+// leaveUnmade records that a turn was taken, perhaps, and that no handler has run it.
+func (s *Session) leaveUnmade(j *workItem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unmade = j.turnID()
 }
 
 // giveBackCompaction fails a compaction that this process may have taken, and that no handler makes. The fact waits
@@ -647,6 +671,10 @@ func (k *workLoop) adopted(s *Session) *Turn {
 		s.mu.Unlock()
 		return nil // its start is not stored yet
 	}
+	if s.releasing() {
+		s.mu.Unlock()
+		return nil // whichever process has the session next runs it
+	}
 	s.forWork, s.atWork = "", id
 	s.mu.Unlock()
 	if t := s.openTurn(); id != "" && t != nil && t.id == id {
@@ -657,6 +685,9 @@ func (k *workLoop) adopted(s *Session) *Turn {
 
 // run runs the handler of a turn, and stores how it ended.
 func (k *workLoop) run(ctx context.Context, t *Turn) error {
+	t.s.mu.Lock()
+	t.s.runs(t.id)
+	t.s.mu.Unlock()
 	run, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()

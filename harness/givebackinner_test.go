@@ -1,0 +1,309 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// refuses has the broker refuse what waits.
+func (x *inside) refuses() {
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.settleUnacked(ErrFull)
+}
+
+// TestEndThatIsRefused: the broker refuses the end of a turn, or of a compaction, while Work waits for it. Work gets
+// the error, and the end is tried again.
+func TestEndThatIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(x *inside) error
+		done func(st *session.State) bool
+	}{
+		"a turn": {func(x *inside) error {
+			turn := x.s.openTurn()
+			return x.workLoopOf(func(context.Context, *Turn) error { return nil }).run(x.ctx, turn)
+		}, func(st *session.State) bool {
+			return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
+		}},
+		"a compaction": {func(x *inside) error {
+			k := x.workLoopOf(nil)
+			k.w.Compact = func(context.Context, *Session, session.WorkCompaction) (int64, error) { return 7, nil }
+			return k.compact(x.ctx, x.s, session.WorkCompaction{Compaction: "k1"})
+		}, func(st *session.State) bool { return st.LastCompaction != nil && st.LastCompaction.UsedAfter == 7 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newInside(t)
+			if name == "a turn" {
+				x.turn(StartOptions{ID: "t1"})
+			} else {
+				x.appendUnnudged(events.WriterCompaction,
+					events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+				x.mustRelay(events.CompactionStarted{Compaction: "k1"})
+			}
+			x.s.writing <- struct{}{}
+			said := make(chan error, 1)
+			go func() { said <- c.do(x) }()
+			natstest.Until(t, "the end to wait", func() bool { return Waiting(x.s) == 1 })
+			x.refuses()
+			if err := <-said; !errors.Is(err, ErrFull) {
+				t.Errorf("Work got %v, want %v", err, ErrFull)
+			}
+			if n := Kept(x.s); n != 1 {
+				t.Errorf("%d facts are kept, want the end", n)
+			}
+			<-x.s.writing
+			natstest.Until(t, "the end to be stored", func() bool { return c.done(x.s.State()) })
+			if b := &x.h.buffer; b.facts != 0 || b.bytes != 0 {
+				t.Errorf("%d facts, %d bytes still have their room", b.facts, b.bytes)
+			}
+		})
+	}
+}
+
+// TestEndInAFullBuffer: the buffer of the process is full when a handler returns. The end of its turn has room.
+func TestEndInAFullBuffer(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	x.h.buffer.force(x.h.cfg.BufferFactsMax, 0)
+	if err := x.workLoopOf(func(context.Context, *Turn) error { return nil }).run(x.ctx, turn); err != nil {
+		t.Error(err)
+	}
+	if l := x.s.State().LastTurn; l == nil || l.Outcome != session.OutcomeCompleted {
+		t.Errorf("the turn ended as %+v", l)
+	}
+}
+
+// TestFailuresThatCannotBeStored: a handler returns a failure without a kind, or one that is too long for an event. The
+// turn ends all the same. A failure that the program appends without a kind gets one, too.
+func TestFailuresThatCannotBeStored(t *testing.T) {
+	huge := strings.Repeat("x", events.DataBytesMax+1)
+	said := func(kind, text string) error { return &FailureError{Failure: events.Failure{Kind: kind, Text: text}} }
+	for name, c := range map[string]struct {
+		cause, err error
+		kind       string
+	}{
+		"no kind":      {nil, said("", "x"), failure.Unknown},
+		"a long text":  {nil, said(failure.RateLimit, huge), failure.RateLimit},
+		"a long kind":  {nil, said(huge, "x"), failure.Unknown},
+		"a lost lease": {ErrLeaseLost, errors.New(huge), failureLeaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newInside(t)
+			turn := x.turn(StartOptions{ID: "t1"})
+			if err := x.workLoopOf(nil).endTurn(x.ctx, turn, c.cause, c.err, false); err != nil {
+				t.Fatal(err)
+			}
+			if l := x.s.State().LastTurn; l == nil || l.Error == nil || l.Error.Kind != c.kind {
+				t.Errorf("the turn ended as %+v", l)
+			}
+		})
+	}
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	call, err := turn.Tool(x.ctx, ToolOptions{Name: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.appendUnnudged(events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+	bare := events.Failure{Text: "x"}
+	if err := errors.Join(call.Fail(x.ctx, bare), turn.Fail(x.ctx, bare, false),
+		x.s.Relay(x.ctx, events.CompactionStarted{Compaction: "k1"},
+			events.CompactionFailed{Compaction: "k1", Error: bare})); err != nil {
+		t.Fatal(err)
+	}
+	commits, err := x.peer.Log.Read(x.ctx, x.s.ref, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := 0
+	for _, c := range commits {
+		for _, e := range c.Events {
+			var f events.Failure
+			switch fact := e.Fact.(type) {
+			case events.ToolFailed:
+				f = fact.Error
+			case events.TurnFailed:
+				f = fact.Error
+			case events.CompactionFailed:
+				f = fact.Error
+			default:
+				continue
+			}
+			if kinds++; f.Kind != failure.Unknown || f.Text != "x" {
+				t.Errorf("%s: %+v", e.Kind, f)
+			}
+		}
+	}
+	if kinds != 3 {
+		t.Errorf("%d failures are stored, want 3", kinds)
+	}
+}
+
+// leftByWork has a turn whose start waits in the queue, and whose Work has ended.
+func (x *inside) leftByWork() {
+	x.t.Helper()
+	x.appendUnnudged(events.WriterLedger, events.MessageAccepted{Message: "m1", Content: []byte(`"x"`)},
+		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	if err := errors.Join(x.s.catchUp(x.ctx), x.h.Ready(x.ctx)); err != nil {
+		x.t.Fatal(err)
+	}
+	x.s.writing <- struct{}{}
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- x.h.Work(ctx, Worker{Turn: func(context.Context, *Turn) error {
+			x.t.Error("a handler runs")
+			return nil
+		}})
+	}()
+	natstest.Until(x.t, "the start to wait", func() bool { return Waiting(x.s) == 1 })
+	x.s.mu.Lock()
+	x.s.unacked = &unacked{writes: x.s.queue}
+	x.s.mu.Unlock()
+	cancel()
+	if x.s.isWorks() { // its release waits behind the start
+		natstest.Until(x.t, "the release to wait", func() bool { return Waiting(x.s) == 3 })
+	} else if err := <-ended; err != nil {
+		x.t.Error(err)
+	}
+	x.s.unsend() // it lost a race, and is sent again
+}
+
+// TestTurnThatNoHandlerRanFails: Work has taken a turn, has ended before it knew, and no handler has run the turn. When
+// the session is released the turn fails as interrupted, and is tried again, also under resume hold. A turn that the
+// program has, or whose start is not stored, does not fail, and a turn with a stop of a person is left to recovery.
+func TestTurnThatNoHandlerRanFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool, opened, stopped, claimed bool
+	}{
+		"released by the program": {},
+		"released by Work":        {pool: true},
+		"claimed meanwhile":       {pool: true, claimed: true},
+		"the program has it":      {opened: true},
+		"a person has stopped it": {stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*Config)
+			if c.pool {
+				change = append(change, inPool)
+			}
+			x := newInside(t, change...)
+			if c.pool {
+				x.s.takenByWork()
+			}
+			x.leftByWork()
+			if c.claimed {
+				x.s.mu.Lock()
+				x.s.works = false // as by Claim
+				x.s.mu.Unlock()
+			}
+			<-x.s.writing
+			stored := func(st *session.State) bool { return st.Turn != nil || st.LastTurn != nil }
+			natstest.Until(t, "the start to be stored", func() bool { return stored(x.s.State()) })
+			if c.opened && x.s.OpenTurn() == nil {
+				t.Fatal("the program does not have the turn")
+			}
+			if c.stopped {
+				x.appendUnnudged(events.WriterLedger,
+					events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			}
+			if c.claimed {
+				natstest.Until(t, "nothing to wait", func() bool { return Waiting(x.s) == 0 })
+				if st := x.s.State(); x.s.isApart() || !st.Runs("t1") {
+					t.Errorf("owned %t, turn %+v", st.Owned, st.Turn)
+				}
+				return
+			}
+			if !c.pool {
+				if err := x.s.Release(x.ctx, "done"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			natstest.Until(t, "the release", x.s.isApart)
+			st := x.s.State()
+			if c.opened || c.stopped {
+				if st.Turn == nil || st.Turn.ID != "t1" {
+					t.Errorf("the turn ended as %+v", st.LastTurn)
+				}
+				return
+			}
+			if l := st.LastTurn; st.Turn != nil || l == nil || l.ID != "t1" || l.Error == nil ||
+				l.Error.Kind != failure.Interrupted || st.Ignored.Count != 0 {
+				t.Errorf("open %+v, ended %+v", st.Turn, l)
+			}
+		})
+	}
+}
+
+// TestNoTurnBeginsBeforeARelease: the Work of a pool's member has ended, and the release of its session waits, or was
+// refused and is tried again. The next Work does not run the turn in it, which would be cut off: another member may
+// have it next. When the program claims the session, the release is void, and Work runs the turn.
+func TestNoTurnBeginsBeforeARelease(t *testing.T) {
+	for name, refused := range map[string]bool{"it waits": false, "it was refused": true} {
+		t.Run(name, func(t *testing.T) {
+			x := newInside(t, inPool)
+			x.turn(StartOptions{ID: "t1"})
+			x.s.takenByWork()
+			x.s.leaveTurn("t1")
+			x.s.writing <- struct{}{}
+			ctx, cancel := context.WithCancel(x.ctx)
+			cancel()
+			released := make(chan error, 1)
+			go func() {
+				defer close(released)
+				_, err := x.workLoopOf(nil).letGo(ctx, x.s)
+				released <- err
+			}()
+			natstest.Until(t, "the release to wait", func() bool { return Waiting(x.s) == 1 })
+			if refused {
+				x.refuses()
+				if err := <-released; !errors.Is(err, ErrFull) || Kept(x.s) != 1 {
+					t.Fatalf("%v, %d kept", err, Kept(x.s))
+				}
+			}
+			ran := 0
+			next := x.workLoopOf(func(context.Context, *Turn) error { ran++; return nil })
+			if more, err := next.serveOnce(x.ctx, "s"); more || err != nil || ran != 0 || x.s.forWork != "t1" {
+				t.Fatalf("%d turns ran, more %t, %v, left %q", ran, more, err, x.s.forWork)
+			}
+			x.s.mu.Lock()
+			x.s.works = false // as by Claim
+			x.s.mu.Unlock()
+			<-x.s.writing
+			if more, err := next.serveOnce(x.ctx, "s"); !more || err != nil || ran != 1 || x.s.isApart() {
+				t.Errorf("%d turns ran, more %t, %v, released %t", ran, more, err, x.s.isApart())
+			}
+			if err := <-released; !refused && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestClaimTellsWork: the program claims a session that Work was about to release. Work looks at it again.
+func TestClaimTellsWork(t *testing.T) {
+	x := newInside(t, inPool)
+	x.s.takenByWork()
+	x.h.mu.Lock()
+	x.h.working = true
+	x.h.mu.Unlock()
+	if _, err := x.h.Claim(x.ctx, "s"); err != nil {
+		t.Fatal(err)
+	}
+	works := x.s.isWorks()
+	x.h.mu.Lock()
+	defer x.h.mu.Unlock()
+	if works || !x.h.dirty["s"] {
+		t.Errorf("for Work to release: %t, to look at: %v", works, x.h.dirty)
+	}
+}
