@@ -20,7 +20,6 @@ const natsCLI = "github.com/nats-io/natscli/nats@v0.5.1"
 
 // TestOtherClients: a person's watch shows all entries in other clients, too. A client that cannot be installed is
 // skipped with a message.
-// said.
 func TestOtherClients(t *testing.T) {
 	url, inbox := watched(t), events.Inbox("hf", events.ClassPerson, "ann")
 	t.Run("nats.js", func(t *testing.T) {

@@ -157,7 +157,8 @@ func fill(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000), jetstream.WithPublishAsyncErrHandler(
+		func(_ jetstream.JetStream, m *nats.Msg, err error) { t.Errorf("%s is not stored: %v", m.Subject, err) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,8 @@ func fill(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	for i := range entries {
-		if _, err := js.PublishAsync(fmt.Sprintf("$KV.hf_state.session.h.s%d", i), body); err != nil {
+		if _, err := js.PublishAsync(fmt.Sprintf("$KV.hf_state.session.h.s%d", i), body,
+			jetstream.WithStallWait(patience)); err != nil { // the default of 200 ms is short for a busy disk
 			t.Fatal(err)
 		}
 	}

@@ -199,7 +199,8 @@ func (p *Proxy) Cut() {
 func Publish(t testing.TB, js jetstream.JetStream, n int, subjects ...string) {
 	t.Helper()
 	for i := range n {
-		if _, err := js.PublishAsync(subjects[i%len(subjects)], fmt.Appendf(nil, "%d", i)); err != nil {
+		if _, err := js.PublishAsync(subjects[i%len(subjects)], fmt.Appendf(nil, "%d", i),
+			jetstream.WithStallWait(Patience)); err != nil { // the default of 200 ms is short for a busy disk
 			t.Fatal(err)
 		}
 	}
