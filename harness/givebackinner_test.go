@@ -184,12 +184,14 @@ func (x *inside) leftByWork() {
 // program has, or whose start is not stored, does not fail, and a turn with a stop of a person is left to recovery.
 func TestTurnThatNoHandlerRanFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		pool, opened, stopped, claimed bool
+		pool, opened, started, ran, stopped, claimed bool
 	}{
 		"released by the program": {},
 		"released by Work":        {pool: true},
 		"claimed meanwhile":       {pool: true, claimed: true},
 		"the program has it":      {opened: true},
+		"the program starts it":   {started: true},
+		"a handler was cut off":   {ran: true},
 		"a person has stopped it": {stopped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,6 +215,19 @@ func TestTurnThatNoHandlerRanFails(t *testing.T) {
 			if c.opened && x.s.OpenTurn() == nil {
 				t.Fatal("the program does not have the turn")
 			}
+			if c.started {
+				x.turn(StartOptions{ID: "t1"})
+			}
+			if c.ran {
+				ctx, cancel := context.WithCancel(x.ctx)
+				k := x.workLoopOf(func(context.Context, *Turn) error {
+					cancel()
+					return errNothing
+				})
+				if _, err := k.serveOnce(ctx, "s"); !errors.Is(err, errNothing) {
+					t.Fatalf("the handler has not run: %v", err)
+				}
+			}
 			if c.stopped {
 				x.appendUnnudged(events.WriterLedger,
 					events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
@@ -231,7 +246,7 @@ func TestTurnThatNoHandlerRanFails(t *testing.T) {
 			}
 			natstest.Until(t, "the release", x.s.isApart)
 			st := x.s.State()
-			if c.opened || c.stopped {
+			if c.opened || c.started || c.ran || c.stopped {
 				if st.Turn == nil || st.Turn.ID != "t1" {
 					t.Errorf("the turn ended as %+v", st.LastTurn)
 				}
@@ -305,5 +320,26 @@ func TestClaimTellsWork(t *testing.T) {
 	defer x.h.mu.Unlock()
 	if works || !x.h.dirty["s"] {
 		t.Errorf("for Work to release: %t, to look at: %v", works, x.h.dirty)
+	}
+}
+
+// TestTurnOfAnEarlierOwnershipIsLeft: the session was claimed again without its open turn, which is left to recovery,
+// also if this process took it once.
+func TestTurnOfAnEarlierOwnershipIsLeft(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	if err := x.s.Release(x.ctx, "done"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.h.Claim(x.ctx, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.leaveUnmade(&workItem{turn: &session.WorkTurn{Turn: "t1"}})
+	if err := s.Release(x.ctx, "done"); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.State(); st.Turn == nil || st.Turn.ID != "t1" {
+		t.Errorf("the turn ended as %+v", st.LastTurn)
 	}
 }
