@@ -36,6 +36,15 @@ func deaf(w *world, change ...func(*harness.Config)) (h *harness.Harness, l *lin
 	}
 }
 
+// deafOnHold is deaf with a released session s, whose policy is resume hold.
+func deafOnHold(w *world) (h *harness.Harness, l *line, acknowledge func()) {
+	w.t.Helper()
+	h, l, acknowledge = deaf(w)
+	hold := harness.OpenOptions{Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}}
+	check(w.t, must[*harness.Session](w.t)(h.Open(w.ctx, "s", hold)).Release(w.ctx, ""))
+	return h, l, acknowledge
+}
+
 // TestClaimInDoubt checks that a claim which was stored, and whose caller has given up before it was known, does not
 // leave the session with an owner that does not know it (V14): the session is released as soon as the broker is back.
 func TestClaimInDoubt(t *testing.T) {
@@ -196,9 +205,7 @@ func TestTurnInDoubt(t *testing.T) {
 		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			h, l, acknowledge := deaf(w)
-			hold := harness.OpenOptions{Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}}
-			check(t, must[*harness.Session](t)(h.Open(w.ctx, "s", hold)).Release(w.ctx, ""))
+			h, l, acknowledge := deafOnHold(w)
 			w.request("s", "t1", "x")
 			check(t, h.Ready(w.ctx))
 			ctx, cancel := context.WithCancel(w.ctx)
@@ -431,9 +438,7 @@ func TestCompactionInDoubt(t *testing.T) {
 		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			h, l, acknowledge := deaf(w)
-			hold := harness.OpenOptions{Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}}
-			check(t, must[*harness.Session](t)(h.Open(w.ctx, "s", hold)).Release(w.ctx, ""))
+			h, l, acknowledge := deafOnHold(w)
 			w.append("s", events.WriterCompaction,
 				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			w.show("s")

@@ -25,6 +25,18 @@ func (w *world) works(h *harness.Harness, k harness.Worker) (returned chan error
 	return returned
 }
 
+// half returns a process that had two sessions, the newer one that has claimed one of them, and the other session.
+func (w *world) half() (old, newer *harness.Harness, kept *harness.Session) {
+	w.t.Helper()
+	old = w.connect()
+	s := must[*harness.Session](w.t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
+	kept = must[*harness.Session](w.t)(old.Open(w.ctx, "kept", harness.OpenOptions{}))
+	newer = w.connect()
+	must[*harness.Session](w.t)(newer.Claim(w.ctx, "s"))
+	wantErr(w.t, ended(w.t, s.Context()), harness.ErrFenced)
+	return old, newer, kept
+}
+
 // wantReplaced checks that a process has ended because a newer one, by, has replaced it.
 func (w *world) wantReplaced(old *harness.Harness, by string) {
 	w.t.Helper()
@@ -134,12 +146,7 @@ func TestAProcessWithASessionLeftLives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			old := w.connect()
-			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
-			kept := must[*harness.Session](t)(old.Open(w.ctx, "kept", harness.OpenOptions{}))
-			newer := w.connect()
-			must[*harness.Session](t)(newer.Claim(w.ctx, "s"))
-			wantErr(t, ended(t, s.Context()), harness.ErrFenced)
+			old, newer, kept := w.half()
 			newer.Abandon()
 			w.wantAlive(old, 1)
 			check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
@@ -207,12 +214,7 @@ func TestMembersOfAPoolAreNotReplaced(t *testing.T) {
 func TestAProcessThatIsNewestAgainLives(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
-	old := w.connect()
-	s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
-	kept := must[*harness.Session](t)(old.Open(w.ctx, "kept", harness.OpenOptions{}))
-	newer := w.connect()
-	must[*harness.Session](t)(newer.Claim(w.ctx, "s"))
-	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
+	old, newer, kept := w.half()
 	// without the ticket the process cannot find out that another one has drawn a newer incarnation
 	e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me)))
 	check(t, w.bus.KV.Delete(w.ctx, kv.Leases, events.TicketKey(me), e.Rev))
@@ -235,7 +237,7 @@ func TestASleepingProcessLearnsThatItWasReplaced(t *testing.T) {
 			l.cut()
 			return func() { l.down.Store(false) }
 		},
-		"what the broker sent is lost": func(l *line) func() {
+		"the connection loses the claim": func(l *line) func() {
 			l.deaf.Store(true)
 			return func() { l.deaf.Store(false); l.cut() }
 		},

@@ -91,8 +91,8 @@ func TestRecordedFirst(t *testing.T) {
 	first(p.FromAgent(w.now(), fmt.Appendf(nil, agentEnd, w.id(Agent, "session/prompt"))), "turn.completed")
 }
 
-// TestHeldCall checks that a call that is announced without its input is stored with what the next line says, and with
-// what is known if the next line says nothing.
+// TestHeldCall checks that a call that is announced without its input is stored with the input of the next line, and
+// without input if the next line has none.
 func TestHeldCall(t *testing.T) {
 	for next, want := range map[string]string{
 		agentAsks: `"title":"make all","input":{"command":"make all"}`,

@@ -370,6 +370,23 @@ func (p *pod) ready() bool {
 func TestAPodThatEndsIsNotReady(t *testing.T) {
 	for name, end := range map[string]func(*pod){
 		"planned": func(p *pod) { p.end(syscall.SIGKILL, true) },
+		"asked to end, while it still runs": func(p *pod) {
+			p.mu.Lock()
+			cmd, gone := p.cmd, p.gone
+			p.mu.Unlock()
+			ended := make(chan struct{})
+			go func() { defer close(ended); p.end(syscall.SIGTERM, true) }()
+			natstest.Until(t, "the pod not to be ready", func() bool { return !p.ready() })
+			select {
+			case <-gone:
+				t.Error("it was ready until it had ended")
+			default:
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			<-ended
+		},
 		"by itself": func(p *pod) {
 			p.mu.Lock()
 			cmd, gone := p.cmd, p.gone
@@ -385,7 +402,8 @@ func TestAPodThatEndsIsNotReady(t *testing.T) {
 			succeeds := check{Exec: command{[]string{"true"}}, PeriodSeconds: 1}
 			waits := check{Exec: command{[]string{"sh", "-c",
 				"touch " + asked + "; until test -e " + returns + "; do sleep 0.01; done"}}, PeriodSeconds: 1}
-			p := &pod{t: t, name: "a pod", grace: patience, args: []string{"sleep", "3600"},
+			p := &pod{t: t, name: "a pod", grace: patience / 2,
+				args:    []string{"sh", "-c", "trap '' TERM; while :; do sleep 0.01; done"},
 				probes:  container{StartupProbe: &succeeds, LivenessProbe: &waits},
 				command: func(args ...string) *exec.Cmd { return exec.Command(args[0], args[1:]...) },
 				settle:  func(s string) string { return s }}
