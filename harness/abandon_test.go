@@ -1,7 +1,10 @@
 package harness_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +67,46 @@ func TestAbandon(t *testing.T) {
 		case <-w.ctx.Done():
 			t.Fatalf("the lease does not end: %v", err)
 		}
+	}
+}
+
+// TestAbandonBecause: the lease says how the process ended, in one line, and is not renewed after that. Nothing is
+// released. Without a broker the call returns an error, and the process has left all the same.
+func TestAbandonBecause(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect()
+	s, err := h.Open(w.ctx, "s1", harness.OpenOptions{})
+	check(t, err)
+	check(t, h.Ready(w.ctx))
+	key := events.HarnessLeaseKey(me, h.Incarnation())
+	check(t, h.AbandonBecause(w.ctx, " killed\nby\x00SIGKILL "+strings.Repeat("ü", 1<<20)))
+	e, err := w.bus.KV.Load(w.ctx, kv.Leases, key)
+	check(t, err)
+	var lease struct{ State, Abandoned string }
+	check(t, json.Unmarshal(e.Value, &lease))
+	if lease.State != "draining" || !strings.HasPrefix(lease.Abandoned, "killed by SIGKILL üü") ||
+		len(lease.Abandoned) > events.DetailBytesMax {
+		t.Errorf("the lease says %+v", lease)
+	}
+	if err := s.Append(w.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}); !errors.Is(err,
+		harness.ErrClosed) {
+		t.Errorf("append: %v", err)
+	}
+	if st := w.state("s1"); !st.Owned {
+		t.Error("the session was released")
+	}
+	check(t, h.AbandonBecause(w.ctx, "again")) // which has nothing to do
+	check(t, h.Close(w.ctx))
+
+	h = w.connect()
+	w.server.Shutdown()
+	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
+	defer cancel()
+	if err := h.AbandonBecause(ctx, "exit status 1"); err == nil {
+		t.Error("without a broker it succeeded")
+	}
+	if _, err := h.Open(w.ctx, "s2", harness.OpenOptions{}); !errors.Is(err, harness.ErrClosed) {
+		t.Errorf("Open: %v", err)
 	}
 }

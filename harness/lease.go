@@ -45,6 +45,7 @@ type lease struct {
 	RenewedAt   time.Time `json:"renewed_at"`
 	// Connection shortens the wait for the end of a dead process. The lease is renewed when the connection is restored.
 	Connection presence.Connection `json:"connection,omitzero"`
+	Abandoned  string              `json:"abandoned,omitempty"` // how the process ended that this one supervised
 }
 
 // term is one incarnation, from its ticket until its lease is lost or given back.
@@ -122,10 +123,12 @@ func (h *Harness) alive(ctx context.Context) (*term, error) {
 }
 
 // value is what the lease says.
-func (h *Harness) value(l *term, state string) []byte {
+func (h *Harness) value(l *term, state string) []byte { return h.valueWith(l, state, "") }
+
+func (h *Harness) valueWith(l *term, state, abandoned string) []byte {
 	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
-		TTLMS: h.cfg.TTL.Milliseconds(),
-		Host:  h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
+		Abandoned: abandoned, TTLMS: h.cfg.TTL.Milliseconds(),
+		Host: h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
 		Connection: h.bus.Presence.Own()})
 	if err != nil { // nothing in it can fail to encode
 		panic(err)
@@ -442,6 +445,35 @@ func (s *Session) queueFirst(commits [][]events.Fact) error {
 // that of a dead process does. It is for those who play the death of a process, such as the replay of a recording; a
 // process that leaves says [Harness.Close]. Contexts end with [ErrClosed]. It returns when nothing more is sent.
 func (h *Harness) Abandon() {
+	if h.endAtOnce() {
+		h.bus.Close()
+	}
+}
+
+// AbandonBecause is [Harness.Abandon] for a process that supervises the one which does the work, and has seen it end:
+// the lease says how it ended, so its sessions are orphaned at once, with that as the detail. It is cut to one line of
+// [events.DetailBytesMax] bytes. An error says that the lease does not have it: then recovery follows as for a killed
+// process. Claims of a later incarnation go first, so a supervisor that continues sessions in the next process claims
+// them before it abandons this one.
+func (h *Harness) AbandonBecause(ctx context.Context, detail string) error {
+	if !h.endAtOnce() {
+		return nil // it has left
+	}
+	defer h.bus.Close()
+	h.mu.Lock()
+	l := h.term
+	h.mu.Unlock()
+	detail = cmp.Or(events.Detail(detail), "its process ended")
+	err := l.lease.RenewWith(ctx, func() []byte { return h.valueWith(l, leaseDraining, detail) })
+	l.cancel(ErrClosed)
+	if err != nil {
+		return fmt.Errorf("harness: abandon %s: %w", h.cfg.ID, translate(err))
+	}
+	return nil
+}
+
+// endAtOnce ends everything but the connection, and reports whether that is left to close.
+func (h *Harness) endAtOnce() bool {
 	h.mu.Lock()         // the goroutine that settles doubts begins under it
 	h.cancel(ErrClosed) // before anything else: later facts under it are not sent any more
 	h.mu.Unlock()
@@ -450,10 +482,8 @@ func (h *Harness) Abandon() {
 	}
 	h.running.Wait()
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	left := h.state == leaseDraining
 	h.state = leaseDraining // Close has nothing left to do
-	h.mu.Unlock()
-	if !left {
-		h.bus.Close()
-	}
+	return !left
 }

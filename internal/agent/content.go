@@ -1,4 +1,13 @@
-// Package agent limits what bridges to agents store of a user's content.
+// Package agent is what bridges to agents share: they run an agent as a process, and store some of what it does.
+//
+// # The process
+//
+// [Start] runs an agent in a process group of its own. Its input and output are lines ([Process.Send],
+// [Process.Lines]), and its exit status is a reason in words ([Process.Exit]). A bridge that sees its agent's process
+// end hands the reason to AbandonBecause of the harness client: the sessions are orphaned at once, and the log shows
+// the reason. Each process of the agent is an incarnation of its own.
+//
+// # Content
 //
 // A bridge sees everything that an agent and its user exchange. The log is read by more people than the user's screen
 // is, so a bridge stores names, states and instants always, and content by one of three levels:

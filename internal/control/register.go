@@ -42,6 +42,8 @@ type Lease struct {
 	RenewedAt   time.Time `json:"renewed_at,omitzero"`
 	// Connection is that of a harness to its broker, the zero value if it does not name one.
 	Connection presence.Connection `json:"connection,omitzero"`
+	// Abandoned is how the process of a harness ended, if its supervisor saw that. Such a lease has ended.
+	Abandoned string `json:"abandoned,omitempty"`
 }
 
 // UnmarshalJSON reads leases of programs in other languages: exclusive is true by default, an incarnation may be a
@@ -60,7 +62,8 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 		}
 	}
 	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID,
-		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt, "connection": &l.Connection} {
+		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt, "connection": &l.Connection,
+		"abandoned": &l.Abandoned} {
 		if err := events.ReadJSON(fields[name], to); err != nil && name == "incarnation" {
 			l.Incarnation = string(fields[name])
 		}

@@ -15,7 +15,7 @@ var dataOf = map[events.Kind]string{
 	"session.claimed":     "incarnation, exclusive?",
 	"session.configured":  "policy, provider_changed?, by",
 	"session.released":    "reason?",
-	"session.orphaned":    "reason, incarnation, superseded_by?, waits_for[]?{call, child}",
+	"session.orphaned":    "reason, incarnation, superseded_by?, detail?, waits_for[]?{call, child}",
 	"session.closed":      "reason, by?",
 	"message.accepted":    "message, content?, ref?, synthetic, by?",
 	"message.withdrawn":   "message, by",

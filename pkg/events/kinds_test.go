@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -144,6 +145,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"incarnation", events.SessionClaimed{}},
 		{"policy.resume", events.SessionConfigured{Policy: &events.PolicyPatch{Resume: events.Set("maybe")}}},
 		{"incarnation", events.SessionOrphaned{}},
+		{"detail", events.SessionOrphaned{Incarnation: "1", Detail: strings.Repeat("x", events.DetailBytesMax+1)}},
+		{"detail", events.SessionOrphaned{Incarnation: "1", Detail: "two\nlines"}},
 		{"waits_for.call", events.SessionOrphaned{Incarnation: "1", WaitsFor: []events.WaitFor{{Child: "c"}}}},
 		{"waits_for.child", events.SessionOrphaned{Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c"}}}},
 		{"message", events.MessageAccepted{}},
@@ -212,6 +215,22 @@ func TestUsed(t *testing.T) {
 	} {
 		if got := c.u.Used(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDetail: a detail is one printable line within its limit, and stays as it is.
+func TestDetail(t *testing.T) {
+	for _, unit := range []string{"x", "ü", "漢", "\xff", "\x00", "\n", " ", "…", "\u2028", "\x1b[31m", "\u202e"} {
+		for _, n := range []int{0, 1, 50, 66, 67, 99, 100, 199, 200, 201, 1 << 16} {
+			got := events.Detail("a " + strings.Repeat(unit, n))
+			if len(got) > events.DetailBytesMax || !utf8.ValidString(got) ||
+				strings.ContainsAny(got, "\n\x00\x1b\u202e") {
+				t.Errorf("%q × %d: %d bytes: %q", unit, n, len(got), got)
+			}
+			if again := events.Detail(got); again != got {
+				t.Errorf("%q × %d: %q, then %q", unit, n, got, again)
+			}
 		}
 	}
 }

@@ -58,6 +58,7 @@ func samples() []events.Fact {
 			Reason:       events.ReasonOwnerLost,
 			Incarnation:  "17",
 			SupersededBy: "18",
+			Detail:       "exit status 1",
 			WaitsFor:     []events.WaitFor{{Call: "c1", Child: "ses_2"}},
 		},
 		events.SessionClosed{Reason: "finished", By: "ada"},

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // SessionOpened opens a session with epoch 1. Root is required with Parent: the id of the outermost session.
@@ -99,6 +101,7 @@ type SessionOrphaned struct {
 	Reason       string    `json:"reason"` // owner-lost
 	Incarnation  string    `json:"incarnation"`
 	SupersededBy string    `json:"superseded_by,omitempty"` // the incarnation that took its place
+	Detail       string    `json:"detail,omitempty"`        // how the owner ended, if its supervisor saw it: one line
 	WaitsFor     []WaitFor `json:"waits_for,omitempty"`
 }
 
@@ -115,7 +118,28 @@ func (f SessionOrphaned) Validate() error {
 			return err
 		}
 	}
+	if f.Detail != Detail(f.Detail) {
+		return bad("detail", "want one line of at most %d bytes", DetailBytesMax)
+	}
 	return needID("incarnation", f.Incarnation)
+}
+
+// DetailBytesMax is the maximum length of a detail, in bytes.
+const DetailBytesMax = 200
+
+// Detail returns a text as one line of at most [DetailBytesMax] bytes. A text that is cut ends in "…".
+func Detail(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(s, "?"))
+	if s = strings.TrimSpace(s); len(s) <= DetailBytesMax {
+		return s
+	}
+	const mark = "…"
+	return strings.TrimSpace(strings.ToValidUTF8(s[:DetailBytesMax-len(mark)], "")) + mark
 }
 
 // SessionClosed ends the session and everything open in it. It is final.

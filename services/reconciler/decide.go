@@ -80,7 +80,7 @@ func Fence(s *session.State, in Input) []events.Fact {
 
 func orphaning(s *session.State, in Input) events.SessionOrphaned {
 	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation,
-		SupersededBy: in.Owner.SupersededBy}
+		SupersededBy: in.Owner.SupersededBy, Detail: in.Owner.Detail}
 }
 
 // draft is a decision under construction.

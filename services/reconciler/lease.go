@@ -237,6 +237,9 @@ func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.view.Leases[harness][incarnation]
+	if old != nil && old.Abandoned != "" {
+		return time.Time{} // it ended then, and an incarnation does not live again
+	}
 	if e.Deleted {
 		l := &Seen{TTL: k.margins.Unknown, Since: now.here, Renewed: now.here}
 		if old != nil {
@@ -259,8 +262,13 @@ func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread,
 			old.Readable
 	}
+	if l.Abandoned != "" {
+		l.Ended, l.Released = now.here, true
+	}
 	k.view.put(harness, incarnation, l)
 	switch {
+	case l.Abandoned != "":
+		return now.here
 	case old != nil && old.State == l.State:
 		return time.Time{}
 	case l.State == leaseStarting:
@@ -279,7 +287,8 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 	if ttl <= 0 {
 		ttl = unknown
 	}
-	return &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection}
+	return &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection,
+		Abandoned: events.Detail(l.Abandoned)}
 }
 
 // forgetEnded drops all leases that ended long ago.

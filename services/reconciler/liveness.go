@@ -29,6 +29,7 @@ func (l Liveness) String() string { return [...]string{"alive", "starting", "dea
 type Owner struct {
 	Liveness     Liveness
 	SupersededBy string    // the incarnation that superseded a dead one
+	Detail       string    // how a dead one ended, if its supervisor saw it
 	CheckAt      time.Time // when the verdict may change without a change of the leases; zero: never
 }
 
@@ -49,7 +50,8 @@ type Seen struct {
 	Since     time.Time           // first seen, or created
 	Renewed   time.Time           // last renewal
 	Ended     time.Time           // zero: alive
-	Released  bool                // deleted: by its owner, which thereby ends, or because its connection ended
+	Released  bool                // deleted by its owner, or because its connection ended; or abandoned
+	Abandoned string              // how the process ended, as its supervisor said
 	Early     bool                // the broker ended it before its TTL: its clock was set forward
 	Received  time.Time           // when this process received the last renewal
 	Rev       uint64              // of the last renewal
@@ -138,7 +140,7 @@ func (v *LeaseView) put(harness, incarnation string, l *Seen) {
 // have renewed its lease.
 //
 //	a newer exclusive incarnation is ready (or may not adopt any more)   dead at once
-//	the lease was released                                               dead at once
+//	the lease was released, or abandoned                                 dead at once
 //	the lease expired                                                    dead after the grace
 //	the broker ended it before its TTL had passed                        dead after another TTL and the grace
 //	the lease was never seen                                             dead after the TTL of the unknown and the
@@ -153,11 +155,15 @@ func (v *LeaseView) put(harness, incarnation string, l *Seen) {
 // read for its claims. While it claims, sessions of a dead owner are left to it as well.
 func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	own := v.Leases[s.Harness][s.Incarnation]
+	detail := ""
+	if own != nil {
+		detail = own.Abandoned
+	}
 	var look time.Time
 	if s.Exclusive {
 		var by string
 		if by, look = v.superseder(m, s, now); by != "" {
-			return Owner{Liveness: Dead, SupersededBy: by}
+			return Owner{Liveness: Dead, SupersededBy: by, Detail: detail}
 		}
 	}
 	if own != nil && own.Ended.IsZero() {
@@ -172,7 +178,7 @@ func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner 
 			return Owner{Liveness: Alive, CheckAt: until}.sooner(look)
 		}
 	}
-	return Owner{Liveness: Dead}
+	return Owner{Liveness: Dead, Detail: detail}
 }
 
 // adopts returns until when an incarnation that is not ready may adopt, according to its known claims.

@@ -285,6 +285,50 @@ func TestInstantsOfOneClock(t *testing.T) {
 	}
 }
 
+// TestAnAbandonedLease: its owner is dead from then on, with the detail. Neither a later renewal, nor the end of the
+// key, nor a newer incarnation changes that.
+func TestAnAbandonedLease(t *testing.T) {
+	k := newLeaseBook(Margins{Grace: time.Hour, Adoption: time.Hour, AdoptionMax: time.Hour, Unknown: time.Hour})
+	at := func(n float64) moment { return moment{events.Clock{Now: sec(n)}, sec(n)} }
+	k.start(sec(0))
+	k.renewed(sec(0))
+	see := func(n float64, l control.Lease, e kv.Entry) time.Time {
+		body, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Value = body
+		k.renewed(sec(n))
+		return k.seen("h", "17", e, at(n))
+	}
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
+	lives := control.Lease{ID: "h", Incarnation: "17", Exclusive: true, State: "ready", TTLMS: 15_000}
+	see(1, lives, kv.Entry{})
+	if o, _ := k.checkOwner(s, at(2)); o.Liveness != Alive {
+		t.Errorf("before: %s", o.Liveness)
+	}
+	dead := lives
+	dead.State, dead.Abandoned = "draining", "exit status 1"
+	if look := see(3, dead, kv.Entry{}); !look.Equal(sec(3)) {
+		t.Errorf("passed over at %s, want at once", look)
+	}
+	check := func(when, by string) {
+		t.Helper()
+		o, known := k.checkOwner(s, at(4))
+		if o.Liveness != Dead || o.Detail != "exit status 1" || o.SupersededBy != by || !known {
+			t.Errorf("%s: %s by %q, detail %q", when, o.Liveness, o.SupersededBy, o.Detail)
+		}
+	}
+	check("abandoned", "")
+	see(4, lives, kv.Entry{})
+	check("renewed afterwards", "")
+	see(4, lives, kv.Entry{Deleted: true, Expired: true})
+	check("the key has ended", "")
+	k.view.put("h", "18", &Seen{Exclusive: true, State: "ready", TTL: time.Minute, Since: sec(3), Renewed: sec(3)})
+	check("a newer one is ready", "18")
+}
+
 func leaseBody(t *testing.T, incarnation, state string) []byte {
 	t.Helper()
 	body, err := json.Marshal(control.Lease{ID: "h", Incarnation: incarnation, Exclusive: true, State: state,

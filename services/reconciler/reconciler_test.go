@@ -190,6 +190,40 @@ func TestReleased(t *testing.T) {
 	}
 }
 
+// TestAbandoned is R20: a supervisor writes into the lease how its process ended. All its sessions are orphaned at
+// once, with that as the detail.
+func TestAbandoned(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.Grace, cfg.Walk = time.Hour, time.Hour
+	r, _ := c.reconcile(c.b, cfg)
+	p := c.harness("h", "ready", ttlLong)
+	p.open("s", 1)
+	p.open("more", 2)
+	c.settled(r)
+	p.end()
+	p.value.Abandoned = "killed\n by \x1b[2JSIGKILL" + strings.Repeat("!", 8<<10)
+	p.renew("draining")
+	for _, name := range []string{"s", "more"} {
+		natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", name)) })
+		detail, n := "", 0
+		commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: "h", Session: name}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, commit := range commits {
+			for _, e := range commit.Events {
+				if f, ok := e.Fact.(events.SessionOrphaned); ok {
+					detail, n = f.Detail, n+1
+				}
+			}
+		}
+		if n != 1 || !strings.HasPrefix(detail, "killed  by  [2JSIGKILL!") || len(detail) > events.DetailBytesMax {
+			t.Errorf("%s: orphaned %d times: %q", name, n, detail)
+		}
+	}
+}
+
 // TestTwoReplicas is R3: two concurrent reconcilers append everything once.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel() // it mostly waits

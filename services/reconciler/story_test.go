@@ -77,7 +77,12 @@ func (y *script) owner(name, line string) {
 	switch word {
 	case "alive":
 	case "dead":
-		o = Owner{Liveness: Dead, SupersededBy: arg}
+		o = Owner{Liveness: Dead}
+		if why, ok := strings.CutPrefix(arg, "because "); ok {
+			o.Detail = why
+		} else {
+			o.SupersededBy = arg
+		}
 	case "starting":
 		o.Liveness = Starting
 		if arg != "" {
