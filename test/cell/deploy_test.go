@@ -36,6 +36,7 @@ type deployment struct {
 	t        *testing.T
 	secrets  *world // for its secrets
 	net      network
+	pod      *spec // of a node; nil: that of the manifests
 	nodes    [nodesMax]*pod
 	disks    [nodesMax]disk
 	limited  bool // the disks have a size
@@ -134,6 +135,9 @@ func (d *deployment) until(p *pod, ok func() bool) {
 func (d *deployment) node(i int, conf string) {
 	d.t.Helper()
 	manifest := podOf(d.t, "nats/nats.yaml")
+	if d.pod != nil {
+		manifest = *d.pod
+	}
 	c, dir, name := manifest.Containers[0], d.t.TempDir(), nodeName(i)
 	d.disks[i], d.limited = newDisk(d.t, diskBytes)
 	settle := func(s string) string {
@@ -178,6 +182,9 @@ func (d *deployment) service(service, name string) {
 	here := strings.NewReplacer("nats:"+clientPort, d.net.clients(), "/etc/holdfast", d.secrets.folder(service))
 	for _, e := range c.environment(d.t, name) {
 		r.env = append(r.env, here.Replace(e))
+	}
+	if d.pod != nil { // of the overlay with one node
+		r.env = append(r.env, "HOLDFAST_REPLICAS=1")
 	}
 	d.services = append(d.services, r)
 	r.start()

@@ -21,7 +21,7 @@ import (
 const (
 	rollMax   = 20 * time.Second // a node ends: an election takes 4 to 9 s if it led
 	serveMax  = 10 * time.Second // services end: writes do not need them
-	silentMax = 30 * time.Second // a node is silent: clients notice within 9 s, then an election follows
+	silentMax = 30 * time.Second // a node is silent: clients leave within 9 s, then an election follows
 	backMax   = 40 * time.Second // there is room again: a node is started, and an election follows
 )
 

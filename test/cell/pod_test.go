@@ -51,8 +51,9 @@ type container struct {
 			Exec command `yaml:"exec"`
 		} `yaml:"preStop"`
 	} `yaml:"lifecycle"`
-	StartupProbe  *check `yaml:"startupProbe"`
-	LivenessProbe *check `yaml:"livenessProbe"`
+	StartupProbe   *check `yaml:"startupProbe"`
+	LivenessProbe  *check `yaml:"livenessProbe"`
+	ReadinessProbe *check `yaml:"readinessProbe"`
 }
 
 type command struct {

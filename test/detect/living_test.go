@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,14 +27,15 @@ const (
 	livingProcesses = 10
 	standstill      = 300 * time.Millisecond // of the machine; a longer one may spoil a round
 	pauseMax        = 4 * time.Second        // how long a living process is stopped
+	silence         = 5 * time.Second        // how long a connection is silent: its client leaves it within 3 s
 )
 
-// TestLiving: no process counts as dead while it lives, though its connection breaks, it is stopped for up to 4 s, and
-// the broker and the services restart.
+// TestLiving: no process counts as dead while it lives, though its connection breaks or is silent, it is stopped for up
+// to 4 s, and the broker and the services restart.
 func TestLiving(t *testing.T) {
-	cuts, pauses, restarts := 3, 1, 1
+	cuts, silences, pauses, restarts := 3, 1, 1, 1
 	if os.Getenv("HOLDFAST_LONG") != "" {
-		cuts, pauses, restarts = 100, 25, 25 // 1,000 connections
+		cuts, silences, pauses, restarts = 100, 25, 25, 25 // 1,000 connections
 	}
 	srv := natstest.Start(t, natstest.Synced())
 	c, stop := newCellOn(t, srv)
@@ -46,6 +46,11 @@ func TestLiving(t *testing.T) {
 		}
 	}
 	rounds(cuts, "cut", func([]*child.Process) { p.cut() })
+	rounds(silences, "silent", func([]*child.Process) {
+		p.hold()
+		<-time.After(silence)
+		p.release()
+	})
 	rounds(pauses, "pause", func(all []*child.Process) {
 		for _, one := range all {
 			one.Stop()
@@ -164,6 +169,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
+	held  chan struct{} // if not nil: bytes wait until it is closed
 }
 
 func newProxy(t *testing.T, srv *embed.Server) *proxy {
@@ -190,17 +196,44 @@ func newProxy(t *testing.T, srv *embed.Server) *proxy {
 			p.mu.Lock()
 			p.conns = append(p.conns, client, broker)
 			p.mu.Unlock()
-			go pipe(client, broker)
-			go pipe(broker, client)
+			go p.pipe(client, broker)
+			go p.pipe(broker, client)
 		}
 	}()
 	return p
 }
 
 // pipe copies until one side ends, and then ends both.
-func pipe(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // an end of the connection, as the test wants it
-	_, _ = to.Close(), from.Close()
+func (p *proxy) pipe(to, from net.Conn) {
+	defer func() { _, _ = to.Close(), from.Close() }() // either may have ended it
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		p.mu.Lock()
+		held := p.held
+		p.mu.Unlock()
+		if held != nil {
+			<-held
+		}
+		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+			return
+		}
+	}
+}
+
+// hold delays what both sides send, also the ends of their connections, until release.
+func (p *proxy) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = make(chan struct{})
+}
+
+// release delivers what was delayed.
+func (p *proxy) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.held)
+	p.held = nil
 }
 
 // cut breaks all connections.

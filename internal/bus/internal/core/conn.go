@@ -12,6 +12,7 @@
 //
 //     conn.go       the connection and its callbacks
 //     config.go     its configuration
+//     dial.go       attempts to reach a node
 //     login.go      logins and trust; tls.go explains failed handshakes
 //     call.go       calls to the JetStream API, reads from a stream's leader
 //     publish.go    guarded writes; batch.go sends concurrent ones together
@@ -45,7 +46,8 @@ const (
 	reconnectDelayMinMS = 20    // first pause between attempts to connect
 	reconnectDelayMaxMS = 500   // longest pause: the delay until a process notices that the broker is back
 	connectTimeoutMS    = 2_000 // for one attempt
-	pingIntervalMS      = 3_000 // a silent connection is found dead after three of these
+	pingIntervalMS      = 1_000 // a silent connection is found dead at the third ping, after 2 to 3 s
+	pingsUnansweredMax  = 2
 	// for one write to the socket: the connection to a broker that reads nothing for so long is closed as well
 	writeTimeoutMS       = 9_000
 	drainTimeoutMS       = 5_000 // for pending work at a close
@@ -198,6 +200,8 @@ func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 		nats.Name(c.Config.Name),
 		nats.Timeout(connectTimeoutMS * time.Millisecond),
 		nats.PingInterval(pingIntervalMS * time.Millisecond),
+		nats.MaxPingsOutstanding(pingsUnansweredMax),
+		nats.SkipHostLookup(),                                  // the dialer does it
 		nats.FlusherTimeout(writeTimeoutMS * time.Millisecond), // the client library sends no ping while it writes
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1), // nothing is sent after the caller's call has returned

@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -106,9 +105,9 @@ func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 		opts = append(opts, nats.ClientCert(cfg.TLSCert, cfg.TLSKey))
 	}
 	if nkey != nil {
-		opts = append(opts, nkey.option, nats.SetCustomDialer(nkey))
+		return append(opts, nkey.option, nats.SetCustomDialer(nkey))
 	}
-	return opts
+	return append(opts, nats.SetCustomDialer(newDialer()))
 }
 
 // nkeyLogin logs in with the nkey whose seed a file has at the time of each connection. nats.go takes the public key
@@ -116,7 +115,7 @@ func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 // goroutine that logs in afterwards, so the dialer replaces the public key.
 type nkeyLogin struct {
 	path   string
-	dialer net.Dialer
+	dialer *dialer
 	nc     atomic.Pointer[nats.Conn] // nil until the first connection is made
 }
 
@@ -125,7 +124,7 @@ func newNKeyLogin(path string) *nkeyLogin {
 	if path == "" {
 		return nil
 	}
-	return &nkeyLogin{path: path, dialer: net.Dialer{Timeout: connectTimeoutMS * time.Millisecond}}
+	return &nkeyLogin{path: path, dialer: newDialer()}
 }
 
 // connected names the connection whose public key has to follow the file.
