@@ -71,6 +71,7 @@ release: ## an archive of the program for every system, with checksums, in dist/
 lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
 	cd bench && $(GO) run $(GOLANGCI_LINT) run
+	cd test/board && $(GO) run $(GOLANGCI_LINT) run
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
@@ -87,7 +88,7 @@ clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and 
 languages: ## kill the example agents in other languages at each step (needs python3, nodejs and npm)
 	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
 
-board: ## open the board in a real browser (needs Chromium: apt-get install -y chromium)
+board: ## open the board in a real browser (needs Chromium and npm: apt-get install -y chromium npm)
 	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
 long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)

@@ -208,7 +208,7 @@ func (c *cell) entry(nc *nats.Conn, harness, root, session, prompt string) map[s
 	return v
 }
 
-// request asks the ledger.
+// request asks a service. The verb has the name of the service before it.
 func (c *cell) request(nc *nats.Conn, verb string, body any) {
 	c.t.Helper()
 	data, err := json.Marshal(body)
@@ -217,7 +217,7 @@ func (c *cell) request(nc *nats.Conn, verb string, body any) {
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
-	reply, err := nc.RequestWithContext(ctx, "hf.svc.ledger."+verb, data)
+	reply, err := nc.RequestWithContext(ctx, "hf.svc."+verb, data)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -59,9 +59,9 @@ func run(m *testing.M) (status int, err error) {
 		chromedp.UserDataDir(filepath.Join(dir, "profile")))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
-	var end context.CancelFunc
-	browser, end = chromedp.NewContext(allocator)
+	tab, end := chromedp.NewContext(allocator)
 	defer end()
+	browser = tab //nolint:fatcontext // One browser for all tests; the rule takes the function for a loop.
 	if err := chromedp.Do(browser); err != nil {
 		return 1, fmt.Errorf("board: start %s: %w", chromium, err)
 	}

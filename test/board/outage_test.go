@@ -57,7 +57,7 @@ func TestPageSurvivesTheDeathOfEverything(t *testing.T) {
 
 	c.start("--board=false") // the page cannot see what happens now
 	nc := c.connect()
-	c.request(nc, "answer", map[string]any{"harness": "painter", "session": "wall", "prompt": "two", "by": "bob",
+	c.request(nc, "ledger.answer", map[string]any{"harness": "painter", "session": "wall", "prompt": "two", "by": "bob",
 		"answers": []any{map[string]any{"question": "colour", "selected": []string{"red"}}}})
 	c.state(nc) // the broker is up
 	gone := events.BlockerKey("painter", "wall", "wall", "ghost")

@@ -155,9 +155,6 @@ func (p *page) click(selector string) {
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// row is the selector of a prompt's row.
-func row(key string) string { return fmt.Sprintf(`[data-key="%s"].row`, key) }
-
 // shot takes pictures of the page at the width of a desk and of a phone, if they are asked for.
 func (p *page) shot(name string) {
 	p.t.Helper()

@@ -126,14 +126,14 @@ export class Operator {
 
 // operatorPage draws the page.
 export function operatorPage(page) {
-  return html`<article class="session operator">
+  return html`<article class="session operator"><h2>Operator</h2>
     ${(page.errors ?? []).map((text) => html`<p class="verdict refused">cannot be read: ${visible(text)}</p>`)}
     ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)} ${parkedPart(page)}
     <p class="note">Findings with what to do about them: <code>holdfast doctor</code></p></article>`;
 }
 
 function table(label, heads, rows) {
-  return html`<section aria-label=${label}><h3>${label}</h3><table>
+  return html`<section aria-label=${label} tabindex="0"><h3>${label}</h3><table>
     <thead><tr>${heads.map((h) => html`<th>${h}</th>`)}</tr></thead>
     <tbody>${rows.map((r) => html`<tr>${r.map((c) => html`<td>${c}</td>`)}</tr>`)}</tbody></table></section>`;
 }
@@ -180,7 +180,7 @@ export function bytes(n) {
 }
 
 function streamPart(page) {
-  return table("streams", ["stream", "messages", "bytes", "limit", ""], page.streams.map((s) => {
+  return table("streams", ["stream", "messages", "bytes", "limit", "used"], page.streams.map((s) => {
     if (!s.state) return [s.name, visible(s.missing), "", "", ""];
     const limit = s.config.max_bytes > 0 ? s.config.max_bytes : 0;
     return [s.name, s.state.messages.toLocaleString("en"), bytes(s.state.bytes), limit ? bytes(limit) : "none",
