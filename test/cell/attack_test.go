@@ -650,20 +650,23 @@ func (w *world) acknowledgements(t *testing.T) {
 
 // bounds: the streams of a deployed cell have limits, and a user's messages and connections have limits.
 func (w *world) bounds(t *testing.T) {
-	for stream, limits := range map[string]struct{ bytes, message, consumers bool }{
-		"HF_LOG": {true, true, true}, "OBJ_hf_objects": {true, true, false}, "HF_FEED": {true, false, false},
-		"HF_PARKED": {true, false, false}, "KV_hf_leases": {false, true, true}, "KV_hf_state": {false, true, true},
-		"HF_TIMERS": {false, true, false}} {
+	for stream, limits := range map[string]struct{ bytes, message, consumers, ids bool }{
+		"HF_LOG": {true, true, true, true}, "OBJ_hf_objects": {true, true, false, true},
+		"HF_FEED": {true, false, false, false}, "HF_PARKED": {true, false, false, false},
+		"KV_hf_leases": {false, true, true, true}, "KV_hf_state": {false, true, true, true},
+		"HF_TIMERS": {false, true, false, true}} {
 		var info struct {
 			Config struct {
-				MaxBytes     int64 `json:"max_bytes"`
-				MaxMsgSize   int32 `json:"max_msg_size"`
-				MaxConsumers int   `json:"max_consumers"`
+				MaxBytes     int64         `json:"max_bytes"`
+				MaxMsgSize   int32         `json:"max_msg_size"`
+				MaxConsumers int           `json:"max_consumers"`
+				IDsFor       time.Duration `json:"duplicate_window"` // the broker keeps them in memory
 			}
 		}
 		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil ||
 			limits.bytes && info.Config.MaxBytes <= 0 || limits.message && info.Config.MaxMsgSize <= 0 ||
-			limits.consumers && info.Config.MaxConsumers <= 0 {
+			limits.consumers && info.Config.MaxConsumers <= 0 ||
+			limits.ids && info.Config.IDsFor > 100*time.Millisecond {
 			t.Errorf("%s: %+v %v", stream, info.Config, err)
 		}
 	}

@@ -28,9 +28,12 @@ const (
 	parkedAge    = 30 * 24 * time.Hour
 	parkedWindow = 24 * time.Hour // how long parking the same input again is recognised
 	// of parked input; the oldest is removed first, and the log has the parked input as well
-	parkedBytesMax    = 64 << 20
-	parkedMsgsMax     = 128             // the limit in its place if the broker has less space
-	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
+	parkedBytesMax = 64 << 20
+	parkedMsgsMax  = 128             // the limit in its place if the broker has less space
+	publishWindow  = 2 * time.Minute // the broker's default for recognising message ids
+	// The window of a stream in which nothing has a message id: the least that the broker accepts. It keeps the ids of
+	// every user in memory, and drops a message whose id another user has sent.
+	noIDsWindow       = 100 * time.Millisecond
 	ensureAttemptsMax = 5               // two services that start at once may update the same stream
 	feedPart          = 4               // the feed has at most one part in so many of the log's limit
 	headersBytesMax   = int32(64) << 10 // headers count against the log's message size only within the body's limit
@@ -211,7 +214,7 @@ func (l *Layout) base(name, description string, subjects ...string) jetstream.St
 		Replicas:     l.conn.Config.Replicas,
 		MaxConsumers: core.NeverMax, MaxMsgs: core.NeverMax, MaxBytes: core.NeverMax, MaxMsgsPerSubject: core.NeverMax,
 		MaxMsgSize: core.NeverMax,
-		Duplicates: publishWindow,
+		Duplicates: noIDsWindow,
 		Metadata:   map[string]string{layoutKey: strconv.Itoa(layoutVersion)},
 	}
 }
@@ -331,7 +334,9 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.MaxMsgsPerSubject = wider(found.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	c.MaxMsgSize = wider(found.MaxMsgSize, want.MaxMsgSize)
 	c.MaxAge = wider(found.MaxAge, want.MaxAge)
-	c.Duplicates = max(found.Duplicates, want.Duplicates)
+	if c.Duplicates = max(found.Duplicates, want.Duplicates); want.Duplicates == noIDsWindow {
+		c.Duplicates = noIDsWindow // a longer one serves no writer, and takes the memory of the broker
+	}
 	// This concerns permissions, not limits. Markers and schedules need roll-ups.
 	c.AllowDirect, c.AllowRollup = want.AllowDirect, want.AllowRollup || found.AllowMsgSchedules
 	c.SubjectDeleteMarkerTTL = 0

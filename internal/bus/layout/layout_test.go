@@ -43,6 +43,14 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s: a message may take %d bytes, want %d", name, c.MaxMsgSize, most)
 		}
 	}
+	for name, window := range map[string]time.Duration{"HF_LOG": 100 * time.Millisecond,
+		"KV_hf_state": 100 * time.Millisecond, "KV_hf_leases": 100 * time.Millisecond,
+		"OBJ_hf_objects": 100 * time.Millisecond, "HF_TIMERS": 100 * time.Millisecond, "HF_FEED": 2 * time.Minute,
+		"HF_PARKED": 24 * time.Hour} {
+		if c := bustest.Config(t, js, name); c.Duplicates != window {
+			t.Errorf("%s: message ids are remembered for %s, want %s", name, c.Duplicates, window)
+		}
+	}
 	if c := bustest.Config(t, js, "HF_TIMERS"); !c.AllowMsgSchedules || c.Discard != jetstream.DiscardOld ||
 		c.MaxAge != 0 ||
 		c.MaxBytes != -1 {
@@ -122,7 +130,8 @@ func TestEnsureNeverNarrows(t *testing.T) {
 		t.Errorf("parked = %+v", c)
 	}
 	if c := bustest.Config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 ||
-		c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect {
+		c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect ||
+		c.Duplicates != 100*time.Millisecond { // the broker keeps message ids in memory, and no writer has one
 		t.Errorf("log = %+v", c)
 	}
 	if c := bustest.Config(t, js, "KV_hf_state"); c.MaxMsgsPerSubject != 5 || c.MaxConsumers != 100_000 ||

@@ -126,3 +126,24 @@ func TestAnObjectLeavesNothing(t *testing.T) {
 		t.Errorf("%d messages are left", n)
 	}
 }
+
+// TestAChunkIsStoredOnce: a chunk whose acknowledgement was lost is not stored twice, whether the broker recognises
+// message ids or not.
+func TestAChunkIsStoredOnce(t *testing.T) {
+	for nth := 1; nth <= 3; nth++ {
+		s := natstest.Start(t)
+		witness, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
+		b := bustest.BusAt(t, p.Addr)
+		content := []byte(strings.Repeat(fmt.Sprint("part ", nth), object.ChunkBytes/2))
+		lost := p.Lose(false, `MSG \S+ (\d+) \d+\r\n{"stream":"OBJ_hf_objects"`, nth, "99999999")
+		name, err := b.Objects.Put(bustest.Within(t, bustest.Patience), bustest.Session, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bustest.Receive(t, lost, "the acknowledgement to be lost")
+		got, err := witness.Objects.Get(bustest.Within(t, bustest.Patience), name)
+		if err != nil || string(got) != string(content) {
+			t.Errorf("acknowledgement %d lost: read %d bytes of %d: %v", nth, len(got), len(content), err)
+		}
+	}
+}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
@@ -55,7 +54,7 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 			events.ObjectBytesMax)
 	}
 	owner := o.owner()
-	info := object.New(o.conn.Cell.ObjectBucket(), events.ObjectName(r, content), object.OwnID(owner, nuid.Next()),
+	info := object.New(o.conn.Cell.ObjectBucket(), events.ObjectName(r, content), object.OwnID(owner, core.NewSecret()),
 		content)
 	at := object.OwnMeta(info.Bucket, owner, info.Name)
 	if there, err := o.objectInfo(ctx, at); err == nil && there.Digest == info.Digest ||
@@ -63,11 +62,9 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 		return info.Name, err
 	}
 	op := "store object " + info.Name
-	for n := range info.Chunks { // one after the other: readers join them in the stored order
+	for n, last := 0, uint64(0); n < info.Chunks; n++ { // one after the other: readers join them in the stored order
 		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
-		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part,
-			Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
-		if err := o.conn.Repeat(ctx, op, msg, o.conn.Send(ctx, msg)); err != nil {
+		if last, err = o.conn.Begin(ctx, o.chunk(op, &info, part, last)).Wait(ctx); err != nil {
 			return info.Name, err
 		}
 	}
@@ -81,6 +78,30 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 	}
 	_, err = o.conn.Put(ctx, op, msg)
 	return info.Name, err
+}
+
+// chunk is the write of one chunk behind the last one of its object, 0 for none. The guard makes a second send safe:
+// the subject of the chunks is random, so no other writer has it. A message id would not do: each user of the stream
+// can send it before, and then the broker drops the chunk and acknowledges it.
+func (o *Objects) chunk(op string, info *object.Info, part []byte, last uint64) *core.Write {
+	msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part,
+		Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}}
+	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+		m, err := o.conn.Get(ctx, object.Stream(info.Bucket), core.GetRequest{Last: msg.Subject})
+		switch {
+		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err) && last == 0:
+			return core.Undecided, 0, nil
+		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
+			return core.Lost, 0, nil // the earlier chunks were removed
+		case err != nil:
+			return core.Undecided, 0, err
+		case m.Seq > last:
+			return core.Stored, m.Seq, nil
+		default:
+			return core.Undecided, 0, nil
+		}
+	}
+	return &core.Write{Op: op, Msg: msg, Look: look}
 }
 
 // objectInfo returns the description of an object under this subject, of the owner that the subject names.

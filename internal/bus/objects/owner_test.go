@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,4 +92,73 @@ func TestObjectsOfOwners(t *testing.T) {
 	if err != nil || len(info.State.Subjects) > 0 {
 		t.Errorf("removed, and there is %v, %v", info.State.Subjects, err)
 	}
+}
+
+// TestAMessageIDOfAnotherUserStopsNoChunk: a message id holds for the whole stream, whichever user sends it. Names from
+// the nuid package grow by a constant, so a user that reads two of them can send the ids of the next chunks first.
+func TestAMessageIDOfAnotherUserStopsNoChunk(t *testing.T) {
+	s, all := bustest.WithUsers(t, "ann", "bob")
+	ann, bob := all[1], all[2]
+	nc, js := bustest.LoggedIn(t, s)
+	ctx := bustest.Background(t)
+	r := events.Ref{Harness: "h", Session: "s"}
+	stream, err := js.Stream(ctx, "OBJ_hf_objects")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []string // the names of the chunks of two objects
+	for _, content := range []string{"one", "two"} {
+		name, err := ann.Objects.Put(ctx, r, []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := stream.GetLastMsgForSubject(ctx,
+			"$O.hf_objects.M.person.ann."+base64.URLEncoding.EncodeToString([]byte(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, id, _ := strings.Cut(string(m.Data), `"nuid":"`)
+		id, _, _ = strings.Cut(id, `"`)
+		seen = append(seen, id)
+	}
+	const counted = 10 // the digits at the end of a name that grow
+	head := seen[1][:len(seen[1])-counted]
+	step := number(seen[1][len(head):]) - number(seen[0][len(head):])
+	for n := range int64(50) {
+		next := head + digits(number(seen[1][len(head):])+(n+1)*step, counted)
+		m := &nats.Msg{Subject: "$O.hf_objects.C.person.bob.x",
+			Header: nats.Header{jetstream.MsgIDHeader: {next + ".0"}}}
+		if _, err := nc.RequestMsg(m, bustest.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 5 {
+		content := fmt.Sprint("content ", n)
+		name, err := ann.Objects.Put(ctx, r, []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bob.Objects.Get(ctx, name); err != nil || string(got) != content {
+			t.Errorf("stored %q, read %q: %v", content, got, err)
+		}
+	}
+}
+
+// base62 has the digits of the nuid package.
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+func number(text string) (n int64) {
+	for _, c := range text {
+		n = n*int64(len(base62)) + int64(strings.IndexRune(base62, c))
+	}
+	return n
+}
+
+func digits(n int64, size int) string {
+	text := make([]byte, size)
+	for i := size - 1; i >= 0; i-- {
+		text[i] = base62[((n%62)+62)%62]
+		n /= 62
+	}
+	return string(text)
 }
