@@ -38,6 +38,18 @@
 // A session has one turn at a time. A prompt request that arrives during a turn waits in the proxy, and is recorded and
 // sent when the turn has ended. The agent retries and compacts by itself, so a session is opened with both switched
 // off.
+//
+// # Processes of the agent
+//
+// The editor's connection outlives the agent's process. At an end the caller hands over all lines of the process, calls
+// [Proxy.AgentExited], carries out its steps, and only then gives up its incarnation. At the start of the next process,
+// with the next incarnation, it calls [Proxy.AgentStarted]. The step that takes a session ([Step.Open]) names in
+// [Step.Adopt] what continues; the caller adopts it in the same commit, and delivers the decisions about those prompts
+// by [Proxy.Decided], also those that were made meanwhile. If it starts no other process, it calls [Proxy.AgentGone].
+//
+// The caller calls [Proxy.EditorLeft] when the connection of the editor ends, [Proxy.Stop] when a person stops the turn
+// elsewhere, and [Proxy.TurnEnded] when the log has ended a turn. Time limits are the caller's: a process that does not
+// reply while it is restored is ended, and the next one is started, as at any other death.
 package acp
 
 import (
@@ -48,6 +60,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -67,7 +80,8 @@ type Line struct {
 	Raw []byte
 }
 
-// Step is what a proxy does next: it appends the facts to the session in one commit, then it sends the lines. The log
+// Step is what a proxy does next: it appends the facts to the session in one commit, then it sends the lines. Lines to
+// an editor that has left, or to a process that has ended, are dropped by the caller. The log
 // may refuse the fact of an answer, because another decision stands. Such a step has no lines, and the decision follows
 // by [Proxy.Decided].
 type Step struct {
@@ -75,7 +89,10 @@ type Step struct {
 	Session string // the session's id in Holdfast; "" without facts
 	// The process takes the session first: it opens it, or claims it if the log has it. The caller sets the
 	// incarnation.
-	Open  *events.SessionOpened
+	Open *events.SessionOpened
+	// The items that continue in the process which takes the session: part of the commit of Open. Items that have ended
+	// meanwhile are left out. nil: nothing.
+	Adopt *harness.Adopt
 	Facts []events.Fact
 	Lines []Line
 }
@@ -113,8 +130,21 @@ type Proxy struct {
 	asks     map[uint64]*ask    // requests of the agent, by their id at the editor
 	prompts  map[string]*prompt // that wait for a decision, by their id in Holdfast
 	sessions map[string]*session
+	order    []*session // by first appearance
 	held     *held
-	report   Report
+
+	phase    phase
+	init     json.RawMessage            // what the editor said in initialize
+	greeting json.RawMessage            // what the agent replied
+	caps     map[string]json.RawMessage // what the agent can do
+	auth     json.RawMessage            // what the editor said in authenticate; in memory only
+	chores   []chore
+	deferred []postponed               // of the editor, for the next process of the agent
+	late     map[string]harness.Answer // about prompts of the process that has ended
+	away     bool                      // the editor has left
+	greet    bool                      // the next editor has to be greeted in the agent's place
+
+	report Report
 }
 
 // asking is a request of the editor that the agent has.
@@ -122,18 +152,24 @@ type asking struct {
 	id  json.RawMessage // the editor's
 	msg message
 	s   *session // of session/prompt
+
+	gone bool          // its editor has left: it has no reply
+	lost bool          // of session/prompt: no process of the agent has it
+	then func(message) // it restores the agent; without an id it is the proxy's own
 }
 
 // ask is a request of the agent that the editor has.
 type ask struct {
 	id     json.RawMessage // the agent's
 	prompt *prompt         // nil: the request passes
+	kept   json.RawMessage // the result that a person has decided before
 }
 
 // New returns a proxy that has seen nothing.
 func New(cfg Config) *Proxy {
 	return &Proxy{cfg: cfg, asked: map[uint64]*asking{}, asks: map[uint64]*ask{}, prompts: map[string]*prompt{},
-		sessions: map[string]*session{}, report: Report{Unknown: map[string]int{}}}
+		sessions: map[string]*session{}, late: map[string]harness.Answer{},
+		report: Report{Unknown: map[string]int{}}}
 }
 
 // Report returns what was counted so far.
@@ -145,28 +181,42 @@ func (p *Proxy) Report() Report {
 
 // FromEditor returns what to do about a line of the editor, without its newline, that was read at this instant.
 func (p *Proxy) FromEditor(at time.Time, raw []byte) []Step {
+	p.away = false
 	m, ok := p.receive(at, raw, Agent)
-	if !ok {
-		return p.take()
+	switch {
+	case !ok:
+	case p.phase == running:
+		p.fromEditor(m, false)
+	default:
+		p.postpone(m)
 	}
+	return p.take()
+}
+
+// fromEditor handles a message of the editor. One whose editor is gone has no reply.
+func (p *Proxy) fromEditor(m message, gone bool) {
 	switch {
 	case m.isRequest():
-		p.editorAsks(m)
+		p.editorAsks(&asking{id: m.id, msg: m, gone: gone})
 	case m.isReply():
 		p.editorReplies(m)
 	case m.method == methodCancelRequest:
 		p.cancelRequest(m, Agent)
-	case m.method == "session/cancel":
+	case m.method == methodCancel:
 		p.cancelTurn(m)
 	default:
 		p.known(m.method, "initialized", methodCancelRequest)
 		p.send(Agent, m.raw)
 	}
-	return p.take()
 }
 
 // FromAgent returns what to do about a line of the agent, without its newline, that was read at this instant.
 func (p *Proxy) FromAgent(at time.Time, raw []byte) []Step {
+	if p.phase == down || p.phase == given {
+		p.report.Lines++
+		p.report.Late++
+		return nil
+	}
 	m, ok := p.receive(at, raw, Editor)
 	if !ok {
 		return p.take()
@@ -199,9 +249,7 @@ func (p *Proxy) Flush() []Step {
 // receive parses a line. A line without JSON passes to the other side.
 func (p *Proxy) receive(at time.Time, raw []byte, to Side) (m message, ok bool) {
 	p.report.Lines++
-	if at.After(p.at) {
-		p.at = at
-	}
+	p.receivedAt(at)
 	m, err := parse(raw)
 	switch {
 	case err == nil:
@@ -209,11 +257,19 @@ func (p *Proxy) receive(at time.Time, raw []byte, to Side) (m message, ok bool) 
 	case isForeign(err):
 		p.report.Foreign++
 		p.release()
-		p.send(to, raw)
+		if to == Editor || p.phase == running {
+			p.send(to, raw)
+		}
 	default:
 		p.report.Refused++
 	}
 	return m, false
+}
+
+func (p *Proxy) receivedAt(at time.Time) {
+	if at.After(p.at) {
+		p.at = at
+	}
 }
 
 // take returns the steps since the last take.
@@ -223,8 +279,11 @@ func (p *Proxy) take() []Step {
 	return out
 }
 
-// send adds a line behind the facts so far.
+// send adds a line behind the facts so far. An editor that has left gets none.
 func (p *Proxy) send(to Side, raw []byte) {
+	if to == Editor && p.away {
+		return
+	}
 	if n := len(p.out); n > 0 {
 		p.out[n-1].Lines = append(p.out[n-1].Lines, Line{to, raw})
 		return
@@ -244,14 +303,19 @@ func (p *Proxy) record(s *session, facts ...events.Fact) {
 	}
 	step := Step{At: p.at, Session: s.id, Facts: facts}
 	if !s.opened {
-		s.opened, step.Open = true, p.opening(s)
+		s.opened, step.Open, step.Adopt = true, p.opening(s), p.adoption(s)
 	}
 	p.out = append(p.out, step)
 }
 
 // editorAsks passes a request of the editor to the agent. A prompt request begins a turn.
-func (p *Proxy) editorAsks(m message) {
-	q := &asking{id: m.id, msg: m}
+func (p *Proxy) editorAsks(q *asking) {
+	m := q.msg
+	if m.method == "initialize" && p.greet {
+		p.greet = false
+		p.answer(q, replyTo(q.id, "result", p.greeting))
+		return
+	}
 	if m.method == methodPrompt && m.sessionID() != "" {
 		p.promptAsked(q)
 		return
@@ -259,10 +323,17 @@ func (p *Proxy) editorAsks(m message) {
 	p.known(m.method, "initialize", "authenticate", "logout", "session/new", "session/load", "session/resume",
 		"session/list", methodPrompt, "session/close", "session/delete", "session/fork", "session/set_mode",
 		"session/set_model", "session/set_config_option")
-	if id := m.sessionID(); m.method == "session/load" && id != "" {
+	if id := m.sessionID(); m.method == methodLoad && id != "" {
 		p.session(id).loading = true
 	}
 	p.forward(q)
+}
+
+// answer sends the reply to a request of the editor.
+func (p *Proxy) answer(q *asking, line []byte) {
+	if !q.gone {
+		p.send(Editor, line)
+	}
 }
 
 // forward sends a request of the editor under an id of the proxy.
@@ -281,13 +352,20 @@ func (p *Proxy) agentReplies(m message) {
 		return
 	}
 	delete(p.asked, id)
+	if q.then != nil {
+		q.then(m)
+		return
+	}
 	line := m.withID(q.id)
 	if q.s != nil {
 		p.promptReplied(q, m, line)
 		return
 	}
-	p.replied(q, m)
-	p.send(Editor, line)
+	s := p.replied(q, m)
+	p.answer(q, line)
+	if s != nil {
+		p.showAgain(s)
+	}
 }
 
 // agentAsks passes a request of the agent to the editor.
@@ -304,7 +382,18 @@ func (p *Proxy) agentAsks(m message) {
 		p.known(m.method, "fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output",
 			"terminal/release", "terminal/wait_for_exit", "terminal/kill")
 	}
-	p.send(Editor, m.withID(number(id)))
+	switch {
+	case a.kept != nil:
+		delete(p.asks, id)
+		p.send(Agent, replyTo(a.id, "result", a.kept))
+	case p.away && a.prompt == nil:
+		delete(p.asks, id)
+		p.send(Agent, errorTo(a.id, codeInternal, textAway))
+	case p.away:
+		delete(p.asks, id)
+	default:
+		p.send(Editor, m.withID(number(id)))
+	}
 }
 
 // editorReplies passes a reply of the editor to the agent, unless it decides about a prompt.
@@ -329,12 +418,12 @@ func (p *Proxy) cancelRequest(m message, to Side) {
 	of := members(m.params)["requestId"]
 	if to == Agent {
 		for id, q := range p.asked {
-			if string(q.id) == string(of) {
+			if !q.gone && string(q.id) == string(of) {
 				p.send(to, m.withParam("requestId", number(id)))
 				return
 			}
 		}
-		if p.cancelWaiting(of) {
+		if p.cancelWaiting(of) || p.cancelLost(of) {
 			return
 		}
 	} else {

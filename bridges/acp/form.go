@@ -49,12 +49,14 @@ func (p *Proxy) elicitationAsked(a *ask, m message) {
 		return
 	}
 	c := s.calls[text(params["toolCallId"])]
-	q := p.newPrompt(s, a, c)
+	s.heard()
+	q := &prompt{s: s, msg: m, about: c}
+	p.newPrompt(a, q)
 	message := text(params["message"])
 	q.form = formOf(p.cfg.Content, message, params)
 	f := events.PromptRequested{PromptKind: events.PromptQuestion, Title: p.cfg.Content.Title(message),
 		Questions: q.form.questions(), Native: encode(native{Method: m.method})}
-	if c != nil && !c.done {
+	if c != nil && !c.done && !c.lost {
 		f.Call = c.id
 	}
 	p.request(q, f)

@@ -13,6 +13,9 @@ import (
 // Methods that the proxy looks into.
 const (
 	methodPrompt        = "session/prompt"
+	methodCancel        = "session/cancel"
+	methodLoad          = "session/load"
+	methodResume        = "session/resume"
 	methodPermission    = "session/request_permission"
 	methodElicitation   = "elicitation/create"
 	methodCancelRequest = "$/cancel_request"
@@ -122,6 +125,16 @@ func (m *message) withParam(name string, value json.RawMessage) []byte {
 		return m.raw
 	}
 	return splice(m.raw, m.spans, "params", splice(m.params, spans, name, value))
+}
+
+// withMember returns a JSON object with another value of a member.
+func withMember(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	all := members(object)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	all[name] = value
+	return encode(all)
 }
 
 func splice(raw []byte, spans []span, name string, value []byte) []byte {

@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -29,12 +30,19 @@ type prompt struct {
 	s      *session
 	id     string          // in Holdfast
 	agent  json.RawMessage // the id of the agent's request
-	form   *form           // of an elicitation
-	grants []grant         // of a permission: what can be chosen
-	reject string          // of a permission: the option that rejects, "" without one
-	closed bool            // a fact has ended it
-	said   events.Fact     // what the editor decided
-	reply  []byte          // the editor's reply, for the agent
+	msg    message         // the agent's request
+	title  string
+	turn   *turn // in which it was asked
+	about  *call
+	key    string      // of a permission: equal requests have equal keys
+	lost   bool        // the process that asked has ended
+	early  *message    // the editor's reply, while no process of the agent could have it
+	form   *form       // of an elicitation
+	grants []grant     // of a permission: what can be chosen
+	reject string      // of a permission: the option that rejects, "" without one
+	closed bool        // a fact has ended it
+	said   events.Fact // what the editor decided
+	reply  []byte      // the editor's reply, for the agent
 }
 
 // grant is an option of a permission.
@@ -53,11 +61,16 @@ func (p *Proxy) permissionAsked(a *ask, m message) {
 	}
 	about := members(params["toolCall"])
 	c := p.callOf(s, about)
-	q := p.newPrompt(s, a, c)
+	q := &prompt{s: s, msg: m, about: c, key: c.key(about)}
+	options := q.options(p, params["options"])
+	if a.kept = s.kept(q); a.kept != nil {
+		return
+	}
+	p.newPrompt(a, q)
 	title := firstOf(text(about["title"]), c.title, c.kind)
 	f := events.PromptRequested{PromptKind: events.PromptPermission, Title: p.cfg.Content.Title(title),
 		Native: encode(native{Method: m.method, Call: name(c.acp)})}
-	f.Questions = []events.Question{{ID: events.PermissionQuestion, Options: q.options(p, params["options"]),
+	f.Questions = []events.Question{{ID: events.PermissionQuestion, Options: options,
 		Question: firstOf(p.cfg.Content.Text(title), "The agent asks for a permission.")}}
 	p.request(q, f)
 }
@@ -72,8 +85,9 @@ type native struct {
 func (p *Proxy) callOf(s *session, about map[string]json.RawMessage) *call {
 	acp := text(about["toolCallId"])
 	c := s.calls[acp]
+	s.heard()
 	switch {
-	case c != nil:
+	case c != nil && !c.lost:
 		c.merge(about)
 		p.release()
 	case acp == "" || s.turn == nil || s.before[acp]:
@@ -112,15 +126,14 @@ func (q *prompt) options(p *Proxy, raw json.RawMessage) []events.Option {
 	return options
 }
 
-// newPrompt makes a prompt for a request of the agent.
-func (p *Proxy) newPrompt(s *session, a *ask, c *call) *prompt {
-	q := &prompt{s: s, id: p.newID("prompt"), agent: a.id}
+// newPrompt gives an id to a prompt for a request of the agent.
+func (p *Proxy) newPrompt(a *ask, q *prompt) {
+	q.id, q.agent, q.turn = p.newID("prompt"), a.id, q.s.turn
 	a.prompt = q
 	p.prompts[q.id] = q
-	if c != nil {
-		c.prompts = append(c.prompts, q)
+	if q.about != nil {
+		q.about.prompts = append(q.about.prompts, q)
 	}
-	return q
 }
 
 // request records a prompt. It outlives the process of the agent.
@@ -129,6 +142,7 @@ func (p *Proxy) request(q *prompt, f events.PromptRequested) {
 	if q.s.turn != nil {
 		f.Turn = q.s.turn.id
 	}
+	q.title = f.Title
 	p.record(q.s, f)
 }
 
@@ -177,32 +191,31 @@ func (p *Proxy) withdraw(q *prompt, reason string) {
 
 // settleAll forgets the prompts of a session: the log has ended them, and the agent does not wait.
 func (p *Proxy) settleAll(s *session) {
-	for id, q := range p.prompts {
+	for _, q := range p.prompts {
 		if q.s == s {
-			q.closed = true
-			delete(p.prompts, id)
-		}
-	}
-	for id, a := range p.asks {
-		if a.prompt != nil && a.prompt.s == s {
-			delete(p.asks, id)
+			delete(p.late, q.id)
+			p.unask(q)
 		}
 	}
 }
 
 // Decided returns what to do about the decision that stands in the log about a prompt: the agent gets it, once. An
-// answer of the editor reaches the agent as the editor wrote it.
+// answer of the editor reaches the agent as the editor wrote it. After a restart of the agent the caller calls Decided
+// again for each prompt that the step with [Step.Adopt] names and that is settled; a repeated call has no effect.
 func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
-	if at.After(p.at) {
-		p.at = at
-	}
+	p.receivedAt(at)
 	q := p.prompts[id]
 	if q == nil {
 		return nil // the agent does not wait any more
 	}
-	delete(p.prompts, id)
-	q.closed = true
+	if q.lost && p.phase != running {
+		p.late[id] = a
+		return nil
+	}
+	p.unask(q)
 	switch {
+	case q.lost:
+		p.decidedLost(q, a)
 	case q.isOwn(a):
 		p.send(Agent, q.reply)
 	case q.form != nil:
@@ -211,6 +224,13 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 		p.send(Agent, replyTo(q.agent, "result", q.permissionReply(a)))
 	}
 	return p.take()
+}
+
+// unask forgets a prompt: it needs no answer any more.
+func (p *Proxy) unask(q *prompt) {
+	q.closed = true
+	delete(p.prompts, q.id)
+	maps.DeleteFunc(p.asks, func(_ uint64, a *ask) bool { return a.prompt == q })
 }
 
 // isOwn reports whether a decision is that of the editor.
@@ -228,11 +248,20 @@ func (q *prompt) isOwn(a harness.Answer) bool {
 
 // permissionReply returns the result of a permission request for a decision.
 func (q *prompt) permissionReply(a harness.Answer) json.RawMessage {
-	type outcome struct {
-		Outcome string `json:"outcome"`
-		Option  string `json:"optionId,omitempty"`
+	if reply := q.chosen(a); reply != nil {
+		return reply
 	}
-	said := outcome{Outcome: stopCancelled}
+	return encode(map[string]outcome{"outcome": {Outcome: stopCancelled}})
+}
+
+type outcome struct {
+	Outcome string `json:"outcome"`
+	Option  string `json:"optionId,omitempty"`
+}
+
+// chosen returns the result that chooses an option of a permission request; nil for another decision.
+func (q *prompt) chosen(a harness.Answer) json.RawMessage {
+	said := outcome{}
 	switch a.Status {
 	case fold.Answered:
 		for _, answer := range a.Answers {
@@ -246,6 +275,9 @@ func (q *prompt) permissionReply(a harness.Answer) json.RawMessage {
 		if q.reject != "" {
 			said = outcome{"selected", q.reject}
 		}
+	}
+	if said.Outcome == "" {
+		return nil
 	}
 	return encode(map[string]outcome{"outcome": said})
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/agent"
@@ -22,6 +23,15 @@ type session struct {
 	before   map[string]bool  // the ids of the calls of the turn before
 	replayed []string         // calls that a replay has left open
 	used     events.UsageReported
+
+	current   *asking         // the prompt request that has no reply yet, of the turn if there is one
+	begun     json.RawMessage // the parameters that load it
+	shown     bool            // the editor has a part of the history that it loads
+	settings  settings
+	restoring bool   // the next process loads it: the editor has the history
+	failed    string // why the present process does not have it, or not in its mode
+	grants    []grantKept
+	said      []string // decisions that the agent has not read yet
 }
 
 // session returns the session with this id at the agent. The first use of an id makes it.
@@ -30,6 +40,7 @@ func (p *Proxy) session(acp string) *session {
 	if s == nil {
 		s = &session{acp: acp, id: ident("ses", acp), calls: map[string]*call{}}
 		p.sessions[acp] = s
+		p.order = append(p.order, s)
 	}
 	return s
 }
@@ -44,37 +55,60 @@ func (p *Proxy) opening(s *session) *events.SessionOpened {
 	return o
 }
 
-// replied records what the reply of the agent to a request of the editor says about a session.
-func (p *Proxy) replied(q *asking, m message) {
+// replied records what the reply of the agent to a request of the editor says about a session. It returns the session
+// that the editor has opened.
+func (p *Proxy) replied(q *asking, m message) *session {
 	asked, ok := members(q.msg.params), m.failed == nil
 	switch q.msg.method {
+	case "initialize":
+		if ok {
+			p.init = q.msg.params
+			p.greeted(m)
+		}
+	case "authenticate":
+		if ok {
+			p.auth = q.msg.params
+		}
+	case "logout":
+		if ok {
+			p.auth = nil
+		}
+	case methodSetMode, methodSetModel, methodSetOption:
+		if s := p.sessions[q.msg.sessionID()]; ok && s != nil {
+			s.settings.set(setting{q.msg.method, text(asked["configId"]), q.msg.params})
+			s.settings.known(m.result)
+		}
 	case "session/new", "session/fork":
 		id := text(members(m.result)["sessionId"])
 		if ok && id != "" {
 			s := p.session(id)
-			s.cwd = text(asked["cwd"])
+			s.cwd, s.begun = text(asked["cwd"]), withMember(q.msg.params, "sessionId", encode(id))
+			s.settings.known(m.result)
 			p.record(s)
 		}
-	case "session/load", "session/resume":
+	case methodLoad, methodResume:
 		if q.msg.sessionID() == "" {
-			return
+			return nil
 		}
 		s := p.session(q.msg.sessionID())
-		s.loading = false
+		s.loading, s.shown = false, false
 		if !ok {
 			s.replayed = nil
 			p.forget(s)
-			return
+			return nil
 		}
-		s.cwd = text(asked["cwd"])
+		s.cwd, s.begun, s.failed = text(asked["cwd"]), q.msg.params, ""
+		s.settings.opened(s.acp, m.result)
 		p.record(s)
 		p.closeReplayed(s)
+		return s
 	case "session/close", "session/delete":
 		deleted := q.msg.method == "session/delete"
 		if id := q.msg.sessionID(); ok && id != "" && (deleted || p.sessions[id] != nil) {
 			p.leave(p.session(id), deleted)
 		}
 	}
+	return nil
 }
 
 // leave ends the part of this process in a session.
@@ -85,15 +119,21 @@ func (p *Proxy) leave(s *session, deleted bool) {
 	case s.opened:
 		p.record(s, events.SessionReleased{Reason: "closed by the editor"})
 	}
-	p.settleAll(s)
-	s.turn, s.opened = nil, false
+	p.cancelAllWaiting(s)
+	if q := s.current; q != nil && q.lost {
+		s.current = nil
+		p.answer(q, cancelled(q.id))
+	}
+	p.endTurn(s)
+	s.opened, s.begun = false, nil
 	p.forget(s)
 }
 
-// forget drops a session that this process does not have, unless requests for it are open.
+// forget drops a session that this process does not have, unless something of it is open.
 func (p *Proxy) forget(s *session) {
-	if !s.opened && s.turn == nil && len(s.waiting) == 0 {
+	if !s.opened && s.begun == nil && s.current == nil && len(s.waiting) == 0 && !p.asksIn(s) {
 		delete(p.sessions, s.acp)
+		p.order = slices.DeleteFunc(p.order, func(o *session) bool { return o == s })
 	}
 }
 
@@ -159,18 +199,27 @@ func (p *Proxy) updated(m message) {
 		p.send(Editor, m.raw)
 		return
 	}
+	if s.restoring {
+		return // the editor has the history
+	}
+	s.shown = s.shown || s.loading
 	switch kind := text(u["sessionUpdate"]); kind {
 	case "tool_call", "tool_call_update":
+		s.heard()
 		p.callUpdated(s, u, m.raw)
 		return
 	case "usage_update":
 		p.used(s, u)
 	case "agent_message_chunk":
+		s.heard()
 		if s.turn != nil && text(members(u["content"])["text"]) != "" {
 			s.turn.hadOutput = true
 		}
-	case "user_message_chunk", "agent_thought_chunk", "plan", "available_commands_update", "current_mode_update",
-		"config_option_update", "session_info_update":
+	case "agent_thought_chunk", "plan":
+		s.heard()
+	case "current_mode_update", "config_option_update":
+		s.settings.updated(s.acp, u)
+	case "user_message_chunk", "available_commands_update", "session_info_update":
 	default:
 		p.known("session/update " + agent.Name(kind))
 	}

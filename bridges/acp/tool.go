@@ -29,7 +29,8 @@ type call struct {
 	input   json.RawMessage
 	output  json.RawMessage
 	content json.RawMessage
-	done    bool
+	done    bool // it has ended on the screen
+	lost    bool // the process that ran it has ended
 	prompts []*prompt
 }
 
@@ -85,10 +86,10 @@ func (p *Proxy) callUpdated(s *session, u map[string]json.RawMessage, line []byt
 		p.report.Outside++
 	case acp == "", c == nil && !announced && s.before[acp]:
 		p.report.Late++
-	case c == nil, c.done && announced:
+	case c == nil, (c.done || c.lost) && announced:
 		p.announced(s, u, line)
 		return
-	case c.done:
+	case c.done, c.lost:
 		p.report.Late++
 	default:
 		c.merge(u)
@@ -117,6 +118,9 @@ func (p *Proxy) announced(s *session, u map[string]json.RawMessage, line []byte)
 func (p *Proxy) newCall(s *session, acp string) *call {
 	p.n++
 	c := &call{acp: acp, id: ident("call", fmt.Sprintf("%s-%s-%d", acp, p.cfg.Run, p.n))}
+	if was := s.calls[acp]; was != nil {
+		was.done = true // the screen has the new call in its place
+	}
 	s.calls[acp] = c
 	return c
 }

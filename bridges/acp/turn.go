@@ -22,26 +22,37 @@ const codeAuthentication = -32000
 type turn struct {
 	id        string
 	hadOutput bool
+	cancelled bool
 }
 
 // promptAsked begins a turn, or has the request wait until the present turn has ended.
 func (p *Proxy) promptAsked(q *asking) {
 	q.s = p.session(q.msg.sessionID())
-	if q.s.turn != nil {
-		q.s.waiting = append(q.s.waiting, q)
-		return
+	q.s.waiting = append(q.s.waiting, q)
+	p.next(q.s)
+}
+
+// next begins the turn of the request that waits longest, if the session has no other one. A session that the agent
+// does not have takes no requests.
+func (p *Proxy) next(s *session) {
+	for s.current == nil && len(s.waiting) > 0 {
+		q := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		if s.failed == "" {
+			p.begin(q)
+			continue
+		}
+		p.answer(q, errorTo(q.id, codeInternal, textNotRestored+s.failed))
 	}
-	p.begin(q)
 }
 
 // begin records a turn, and the message that it takes, and sends the request.
 func (p *Proxy) begin(q *asking) {
 	s := q.s
 	message := p.newID("msg")
-	s.turn = &turn{id: p.newID("turn")}
+	s.turn, s.current = &turn{id: p.newID("turn")}, q
 	p.record(s, events.MessageAccepted{Message: message, Content: p.cfg.Content.Message(promptText(q.msg.params)),
-		By: byEditor},
-		events.TurnStarted{Turn: s.turn.id, Cause: events.CauseMessage, Message: message})
+		By: byEditor}, events.TurnStarted{Turn: s.turn.id, Cause: events.CauseMessage, Message: message})
 	p.forward(q)
 }
 
@@ -63,12 +74,10 @@ func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 		p.record(s, s.turn.ending(m))
 		p.endTurn(s)
 	}
-	p.send(Editor, line)
-	if len(s.waiting) > 0 {
-		next := s.waiting[0]
-		s.waiting = s.waiting[1:]
-		p.begin(next)
-	}
+	s.current = nil
+	p.answer(q, line)
+	p.next(s)
+	p.forget(s)
 }
 
 // ending returns the fact that ends a turn with this reply.
@@ -103,21 +112,46 @@ func (p *Proxy) endTurn(s *session) {
 	for id := range s.calls {
 		s.before[id] = true
 	}
-	s.turn, s.calls = nil, map[string]*call{}
+	s.turn, s.calls, s.grants, s.said = nil, map[string]*call{}, nil, nil
 }
 
 // cancelTurn passes the cancellation of a turn on. Requests that wait are cancelled with it: the agent does not know
 // them.
 func (p *Proxy) cancelTurn(m message) {
-	p.send(Agent, m.raw)
 	s := p.sessions[m.sessionID()]
+	lost := s != nil && s.current != nil && s.current.lost
+	if p.phase == running && !lost {
+		p.send(Agent, m.raw)
+	}
+	p.deferred = slices.DeleteFunc(p.deferred, func(d postponed) bool {
+		if d.msg.method != methodPrompt || d.msg.sessionID() != m.sessionID() {
+			return false
+		}
+		p.answer(&asking{gone: d.gone}, cancelled(d.msg.id))
+		return true
+	})
 	if s == nil {
 		return
 	}
+	p.cancelAllWaiting(s)
+	if s.turn != nil {
+		s.turn.cancelled = true
+	}
+	if p.phase == running && lost {
+		p.stopLost(s, cancelled(s.current.id))
+	}
+}
+
+func (p *Proxy) cancelAllWaiting(s *session) {
 	for _, q := range s.waiting {
-		p.send(Editor, replyTo(q.id, "result", encode(map[string]string{"stopReason": stopCancelled})))
+		p.answer(q, cancelled(q.id))
 	}
 	s.waiting = nil
+}
+
+// cancelled is the result of a prompt request that was cancelled.
+func cancelled(id json.RawMessage) []byte {
+	return replyTo(id, "result", encode(map[string]string{"stopReason": stopCancelled}))
 }
 
 // codeCancelled is the error of a request that was cancelled before its reply.
@@ -125,8 +159,8 @@ const codeCancelled = -32800
 
 // cancelWaiting cancels a prompt request that waits for the end of a turn. It returns false for another request.
 func (p *Proxy) cancelWaiting(id json.RawMessage) bool {
-	for _, s := range p.sessions {
-		i := slices.IndexFunc(s.waiting, func(q *asking) bool { return string(q.id) == string(id) })
+	for _, s := range p.order {
+		i := slices.IndexFunc(s.waiting, func(q *asking) bool { return !q.gone && string(q.id) == string(id) })
 		if i < 0 {
 			continue
 		}

@@ -72,7 +72,10 @@ type world struct {
 	facts       []string
 	lines       []Line
 	content     agent.Content
-	owned       map[string]bool // by the present incarnation
+	owned       map[string]bool   // by the present incarnation
+	of          map[string]string // the sessions of prompts
+	decisions   []decided         // all that were handed over
+	leaves      bool              // turns to recovery: a process of the proxy has ended
 }
 
 type decided struct {
@@ -81,16 +84,17 @@ type decided struct {
 }
 
 func newWorld(t *testing.T, content agent.Content) *world {
-	w := &world{t: t, states: map[string]*fold.State{}, content: content}
+	w := &world{t: t, states: map[string]*fold.State{}, content: content, of: map[string]string{}}
 	w.restart()
 	return w
 }
 
 // restart begins the next process of the proxy.
 func (w *world) restart() {
+	w.leaves = w.proxy != nil
 	w.incarnation++
 	w.owned = map[string]bool{}
-	w.decided = nil
+	w.decided, w.decisions = nil, nil
 	w.proxy = New(Config{Run: strconv.Itoa(w.incarnation), Content: w.content})
 }
 
@@ -108,10 +112,30 @@ func (w *world) do(steps []Step) {
 		}
 		w.lines = append(w.lines, s.Lines...)
 	}
-	for len(w.decided) > 0 {
-		d := w.decided[0]
-		w.decided = w.decided[1:]
+	for {
+		i := slices.IndexFunc(w.decided, func(d decided) bool { return w.owned[w.of[d.prompt]] })
+		if i < 0 {
+			return // no process owns the session: the next one has the decision when it has taken it
+		}
+		d := w.decided[i]
+		w.decided = slices.Delete(w.decided, i, i+1)
+		w.receipt(d.prompt)
+		w.decisions = append(w.decisions, d)
 		w.do(w.proxy.Decided(w.now(), d.prompt, d.answer))
+	}
+}
+
+// receipt says that this process has a decision, as an Ask does that returns it. It is not among the facts of the
+// proxy.
+func (w *world) receipt(prompt string) {
+	facts := w.facts
+	defer func() { w.facts = facts }()
+	for _, st := range w.states {
+		q := st.Prompts[prompt]
+		if q != nil && q.Status != fold.Awaiting && st.Tools[q.Call] == nil {
+			w.commit(st, events.WriterHarness, events.HarnessSource("h", strconv.Itoa(w.incarnation)), st.Epoch,
+				events.PromptDelivered{Prompt: prompt})
+		}
 	}
 }
 
@@ -130,7 +154,7 @@ func (w *world) append(s Step) {
 		w.t.Errorf("%s: facts before the session is taken: %v", s.Session, s.Facts)
 	case s.Open != nil && st.Opened():
 		epoch++
-		facts = slices.Insert(facts, 0, events.Fact(events.SessionClaimed{Incarnation: me}))
+		facts = slices.Concat([]events.Fact{events.SessionClaimed{Incarnation: me}}, w.adoption(st, s.Adopt), facts)
 	case s.Open != nil:
 		open := *s.Open
 		open.Incarnation, epoch = me, 1
@@ -138,6 +162,51 @@ func (w *world) append(s Step) {
 	}
 	w.owned[s.Session] = true
 	w.commit(st, events.WriterHarness, events.HarnessSource("h", me), epoch, facts...)
+	if s.Open != nil {
+		w.recover(st)
+	}
+}
+
+// adoption returns the facts of an adoption, as a claim has them: without what has ended.
+func (w *world) adoption(st *fold.State, a *harness.Adopt) (facts []events.Fact) {
+	if a == nil {
+		return nil
+	}
+	turn := a.Turn
+	for _, want := range a.Prompts {
+		q := st.Prompts[want.ID]
+		switch {
+		case q == nil:
+		case q.Status != fold.Awaiting:
+			turn = turn || st.Turn != nil && q.Turn == st.Turn.ID
+			if c := st.Tools[q.Call]; c != nil {
+				facts = append(facts, events.ToolStarted{Call: q.Call, Turn: c.Turn, Name: c.Name, Title: c.Title})
+			}
+		default:
+			i := slices.IndexFunc(w.prompts, func(f events.PromptRequested) bool { return f.Prompt == want.ID })
+			facts = append(facts, w.prompts[i])
+		}
+	}
+	if t := st.Turn; turn && t != nil {
+		facts = slices.Insert(facts, 0, events.Fact(events.TurnStarted{Turn: t.ID, Cause: t.Cause, Message: t.Message}))
+	}
+	return facts
+}
+
+// recover closes what the present incarnation has not adopted, as the reconciler does, at the first moment.
+func (w *world) recover(st *fold.State) {
+	if w.leaves {
+		return
+	}
+	for call, c := range st.Tools {
+		if c.Epoch < st.Epoch {
+			w.commit(st, events.WriterReconciler, events.ServiceSource("reconciler", "1"), st.Epoch,
+				events.ToolInterrupted{Call: call, Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+		}
+	}
+	if t := st.Turn; t != nil && t.Epoch < st.Epoch {
+		w.t.Errorf("%s: turn %s is not adopted", st.Ref().Session, t.ID)
+	}
 }
 
 // commit folds facts of a writer. None of them may be ignored or parked.
@@ -168,6 +237,9 @@ func (w *world) commit(st *fold.State, by events.Writer, source string, epoch ui
 			facts)
 	}
 	for _, f := range facts {
+		if _, asks := f.(events.PromptRequested); asks {
+			w.of[f.Subject()] = st.Ref().Session
+		}
 		w.follow(f)
 	}
 	for _, f := range w.prompts { // those that the end of something else has closed
