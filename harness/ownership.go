@@ -33,7 +33,8 @@ type OpenOptions struct {
 type Adopt struct {
 	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring
 	// their calls and their turn along. Without a title and questions the question stays as it was asked, with the
-	// other fields that are set.
+	// other fields that are set. As long as no Ask waits for a prompt outside of any turn, or of a call in the
+	// background, its answer calls for a turn.
 	Prompts []Prompt
 	// Calls that go on.
 	Calls []string
@@ -185,6 +186,7 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		h.giveBack(s)
 		return nil, err
 	}
+	s.sayUnasked(adopt...)
 	adopts := how != had || slices.ContainsFunc(now, isTurnStarted)
 	if adopts && slices.ContainsFunc(adopt, func(a Adopt) bool { return a.ForWork }) {
 		s.leaveToWork() // a turn that this process had runs already
@@ -354,7 +356,8 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	s.mu.Unlock()
 	if how == found {
 		s.giveBackUnmade()
-		h.notifyWork(s.ref.Session) // Work leaves alone what no caller has
+		s.sayUnaskedOf(func(string, string) bool { return true }) // that call may have adopted prompts
+		h.notifyWork(s.ref.Session)                               // Work leaves alone what no caller has
 	}
 	return how, nil
 }

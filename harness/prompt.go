@@ -236,8 +236,23 @@ var errBody = errors.New("harness: the question of the prompt is needed")
 // settled the prompt, 0 while the prompt is open.
 func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequested) (settled uint64, err error) {
 	var open *session.Prompt
-	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+	adopts := "" // the call of an earlier process, which the request adopts
+	defer func() {
+		if err == nil && adopts != "" {
+			s.answerFor([]events.Fact{events.ToolStarted{Call: adopts}})
+			s.sayUnasked(Adopt{Calls: []string{adopts}})
+		}
+	}()
+	check := func(st *session.State) (done bool, err error) {
+		adopts = ""
+		if q := st.Prompts[f.Prompt]; q != nil && q.Epoch < st.Epoch {
+			adopts = q.Call
+		}
 		done, settled, err = s.attach(st, f.Prompt)
+		return done, err
+	}
+	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+		done, err = check(st)
 		q := st.Prompts[f.Prompt]
 		if done || err != nil || !p.byID() || q == nil || q.Status != session.Awaiting {
 			return done, err
@@ -252,10 +267,7 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 	if err != nil {
 		return 0, fmt.Errorf("harness: %s: %w", s.ref, translate(err))
 	}
-	err = s.append(ctx, func(st *session.State) (done bool, err error) {
-		done, settled, err = s.attach(st, f.Prompt)
-		return done, err
-	}, again)
+	err = s.append(ctx, check, again)
 	return settled, err
 }
 
@@ -316,7 +328,10 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	}
 	o.relay = true // what has ended meanwhile cannot be adopted
 	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
-	return s.do(ctx, o)
+	if err = s.do(ctx, o); err == nil {
+		s.sayUnasked(Adopt{Prompts: []Prompt{{ID: prompt}}})
+	}
+	return err
 }
 
 // readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
@@ -476,8 +491,42 @@ func (s *Session) giveUp(prompt string) {
 		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
 	}
 	s.mu.Unlock()
+	s.sayUnattended(prompt)
+}
+
+// sayUnattended says in the log that no Ask waits for the decision about a prompt, if that is so when it is stored.
+func (s *Session) sayUnattended(prompt string) {
 	s.appendLater(events.PromptUnattended{Prompt: prompt},
 		func(st *session.State) bool { return s.unattended(st, prompt) })
+}
+
+// sayUnasked says in the log which prompts this process has adopted, alone or with their calls, and no Ask waits for:
+// their decisions reach the agent by a turn, unless an Ask comes before it. adopt names what was adopted.
+func (s *Session) sayUnasked(adopt ...Adopt) {
+	s.sayUnaskedOf(func(id, call string) bool {
+		return slices.ContainsFunc(adopt, func(a Adopt) bool {
+			return slices.Contains(a.Calls, call) || slices.ContainsFunc(a.Prompts, func(p Prompt) bool {
+				q := s.st.Prompts[p.ID]
+				return p.ID == id || call != "" && q != nil && q.Call == call
+			})
+		})
+	})
+}
+
+// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls.
+func (s *Session) sayUnaskedOf(chosen func(id, call string) bool) {
+	s.mu.Lock()
+	var unasked []string
+	for id, p := range s.st.Prompts {
+		if chosen(id, p.Call) && s.unattended(s.st, id) {
+			unasked = append(unasked, id)
+		}
+	}
+	s.mu.Unlock()
+	slices.Sort(unasked)
+	for _, id := range unasked {
+		s.sayUnattended(id)
+	}
 }
 
 // unattended reports whether the log does not say yet that nothing here waits for the decision about a prompt, and only
@@ -490,6 +539,9 @@ func (s *Session) unattended(st *session.State, prompt string) bool {
 		return false
 	}
 	c := st.Tools[p.Call]
+	if p.Epoch != st.Epoch && (c == nil || c.Epoch != st.Epoch) {
+		return false // nothing is left to this process
+	}
 	return p.Turn == "" || c != nil && c.Background
 }
 

@@ -307,18 +307,20 @@ func (w *world) restart() {
 		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
 			Message: t.Message})
 	}
+	all := w.chance(2)
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
-		if c := w.st.Tools[id]; w.chance(3) {
+		if c := w.st.Tools[id]; all || w.chance(3) {
 			facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Background: c.Background})
 		}
 	}
 	for _, id := range w.st.PendingPrompts() {
-		if w.chance(3) {
+		if all || w.chance(3) {
 			facts = append(facts, w.repeated(id))
 		}
 	}
 	w.dead = false
 	w.process(facts...)
+	defer w.asksNothing()
 	if t != nil && w.st.Turn != nil && w.st.Turn.Epoch == w.st.Epoch {
 		w.runs = w.reads(t.ID, t.Prompts)
 	}

@@ -24,6 +24,7 @@ type seen struct {
 	crowds    int // times that so much ended at once that earlier endings are forgotten
 	outside   int // questions outside of any turn, and in calls in the background
 	gaveUp    int // Asks that gave up
+	unasked   int // prompts that a process adopted without an Ask
 	again     int // Asks again under the same id
 	bounded   int // times that recovery had requested as many turns for decisions as it may
 	old       int // decisions without owed
@@ -42,7 +43,7 @@ type seen struct {
 
 func (s *seen) add(o seen) {
 	s.several, s.itself, s.late = s.several+o.several, s.itself+o.itself, s.late+o.late
-	s.policies += o.policies
+	s.policies, s.unasked = s.policies+o.policies, s.unasked+o.unasked
 	s.crowds, s.outside, s.gaveUp, s.again = s.crowds+o.crowds, s.outside+o.outside, s.gaveUp+o.gaveUp, s.again+o.again
 	s.bounded, s.old, s.twice = s.bounded+o.bounded, s.old+o.old, s.twice+o.twice
 	s.stale, s.released = s.stale+o.stale, s.released+o.released
@@ -57,7 +58,7 @@ func (s *seen) enough(histories int) bool {
 	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 1000}, {s.policies, 20},
 		{s.crowds, 50}, {s.outside, 4}, {s.gaveUp, 10}, {s.again, 50}, {s.bounded, 100}, {s.old, 20}, {s.twice, 50},
 		{s.stale, 50}, {s.released, 200}, {s.reopened, 200}, {s.dismissed, 20}, {s.apart, 20}, {s.limited, 4},
-		{s.oldViews, 150}, {s.afterClaim, 200}} {
+		{s.oldViews, 150}, {s.afterClaim, 200}, {s.unasked, 400}} {
 		if c.n < histories/c.oneIn {
 			return false
 		}
@@ -79,6 +80,26 @@ func (w *world) givesUp() {
 			w.gaveUp++
 			w.process(events.PromptUnattended{Prompt: id})
 			return
+		}
+	}
+}
+
+// asksNothing has the process leave some prompts alone that it has adopted, with their calls or alone: it does not ask
+// again, and says that nothing waits for the decisions. A person may be quicker.
+func (w *world) asksNothing() {
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		p := w.st.Prompts[id]
+		c := w.st.Tools[p.Call]
+		has := p.Epoch == w.st.Epoch || c != nil && c.Epoch == w.st.Epoch
+		if !has || p.Turn != "" && (c == nil || !c.Background) || w.absent[id] || w.chance(2) {
+			continue
+		}
+		if w.chance(3) {
+			w.settlePrompt()
+		}
+		if w.st.Prompts[id] != nil {
+			w.unasked++
+			w.process(events.PromptUnattended{Prompt: id})
 		}
 	}
 }

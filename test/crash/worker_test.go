@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -216,19 +218,7 @@ func (a *agent) resume(ctx context.Context) (owned []*harness.Session) {
 		if st.Closed != nil || !a.chance(claimPercent) || len(owned) >= a.s.Sessions {
 			continue
 		}
-		var adopt harness.Adopt
-		adopt.Turn = a.chance(50)
-		for id := range st.Prompts {
-			if a.chance(50) {
-				adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: id})
-			}
-		}
-		for id := range st.Tools {
-			if a.chance(50) {
-				adopt.Calls = append(adopt.Calls, id)
-			}
-		}
-		s, err := a.h.Claim(ctx, st.Session, adopt)
+		s, err := a.h.Claim(ctx, st.Session, a.adopts(st))
 		if err != nil {
 			a.unexpected("claim", err)
 			continue
@@ -237,6 +227,22 @@ func (a *agent) resume(ctx context.Context) (owned []*harness.Session) {
 		owned = append(owned, s)
 	}
 	return owned
+}
+
+// adopts names some of the open items of a session. Nothing asks again for the prompts among them.
+func (a *agent) adopts(st *session.State) (adopt harness.Adopt) {
+	adopt.Turn = a.chance(50)
+	for _, id := range slices.Sorted(maps.Keys(st.Prompts)) {
+		if a.chance(50) {
+			adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: id})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.Tools)) {
+		if a.chance(50) {
+			adopt.Calls = append(adopt.Calls, id)
+		}
+	}
+	return adopt
 }
 
 // owns records that this process owns a session: opened, claimed, or owned already.
@@ -272,7 +278,7 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 	short, cancel := context.WithTimeout(ctx, turnMax)
 	defer cancel()
 	if lost != nil && a.chance(50) {
-		s, err := a.h.Claim(short, lost.ID(), harness.Adopt{Turn: a.chance(50)})
+		s, err := a.h.Claim(short, lost.ID(), a.adopts(lost.State()))
 		if err != nil {
 			a.unexpected("claim", err)
 			return nil

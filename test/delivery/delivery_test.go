@@ -35,6 +35,7 @@ type world struct {
 	t     *testing.T
 	ctx   context.Context
 	bus   *bus.Bus
+	url   string
 	agent *harness.Harness
 	s     *harness.Session
 	turns chan session.WorkTurn // as Work handed them out
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) erro
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	server := natstest.Start(t)
-	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, server), turns: make(chan session.WorkTurn, 64)}
+	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, server), url: server.URL(), turns: make(chan session.WorkTurn, 64)}
 	service.Run(w.t, w.bus)
 	var err error
 	w.agent, err = harness.Connect(ctx, harness.Config{ID: me, URL: server.URL()})
@@ -59,6 +60,18 @@ func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) erro
 		w.work(turn)
 	}
 	return w
+}
+
+// restart has the agent die, and the next process of it claim the session.
+func (w *world) restart(adopt harness.Adopt) {
+	w.t.Helper()
+	w.agent.Abandon()
+	var err error
+	w.agent, err = harness.Connect(w.ctx, harness.Config{ID: me, URL: w.url})
+	w.ok(err)
+	w.s, err = w.agent.Claim(w.ctx, id, adopt)
+	w.ok(err)
+	w.ok(w.agent.Ready(w.ctx))
 }
 
 // work has the agent take turns.
@@ -251,6 +264,45 @@ func TestAnswerToASecondAsk(t *testing.T) {
 	st := w.until("the receipt", func(st *session.State) bool { return st.Prompts["p"] == nil })
 	if st.Ignored.Count != 0 {
 		t.Errorf("ignored: %+v", st.Ignored.Last)
+	}
+}
+
+// TestAnswerToAnAdoptedPrompt: a process adopts a call in the background and its question, or a question outside of any
+// turn, and does not ask. The answer calls for a turn. An Ask that comes late has an answer from after it, once.
+func TestAnswerToAnAdoptedPrompt(t *testing.T) {
+	for name, p := range map[string]harness.Prompt{"outside of any turn": question("p", ""),
+		"of a call in the background": question("p", "c")} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", asked late ", late), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				w := newWorld(t, nil)
+				turn, err := w.s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"})
+				w.ok(err)
+				if p.Call != "" {
+					_, err = turn.Tool(w.ctx, harness.ToolOptions{ID: p.Call, Name: "watch", Background: true})
+					w.ok(err)
+				}
+				ask(func() (harness.Answer, error) { return w.s.Ask(w.ctx, p) })
+				w.awaits("p", false)
+				w.ok(turn.Complete(w.ctx, "stop"))
+				w.restart(harness.Adopt{Calls: []string{"c"}, Prompts: []harness.Prompt{{ID: "p"}}})
+				w.awaits("p", true)
+				w.work(completes)
+				if !late {
+					w.answer("p")
+					w.brings("p")
+					return
+				}
+				again := ask(func() (harness.Answer, error) { return w.s.Ask(w.ctx, p) })
+				w.awaits("p", false)
+				w.answer("p")
+				w.ok(<-again)
+				if p.Call != "" {
+					w.ok(w.s.Call(p.Call).Complete(w.ctx, "blue"))
+				}
+				w.nothing()
+			})
+		}
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 const (
 	outsideOneIn = 25 // ask a question that belongs to no turn
 	giveUpOneIn  = 4  // have an Ask return at its deadline
+	unaskedOneIn = 2  // adopt a prompt that outlives its turn, or its call, and do not ask
 	againOneIn   = 25 // call Ask again under the same id
 	deafOneIn    = 2  // sessions whose agent takes no request for decisions
 	oldOneIn     = 60 // decisions of a ledger that does not write owed
 	repeatOneIn  = 40 // store a receipt once more, or under an epoch that has ended
 )
 
-// absence is how far a process is that has given an Ask up.
+// absence is how far a process is that has given an Ask up, or has adopted a prompt and does not ask.
 type absence uint8
 
 const (
@@ -37,6 +38,23 @@ func (p *process) askOutside(st *session.State) {
 	p.append(st, st.Epoch, p.question("")...)
 }
 
+// asksNothing leaves some prompts alone that the process has just adopted, or whose call it has: it does not ask again.
+func (p *process) asksNothing(st *session.State) {
+	for _, id := range sorted(st.Prompts) {
+		if q := st.Prompts[id]; !answersFor(st, q) || !outlives(st, q) || !p.w.chance(unaskedOneIn) {
+			continue
+		}
+		p.w.report.Unasked++
+		p.absent[decision{st.Ref(), id}] = gaveUp
+	}
+}
+
+// answersFor reports whether the decision about a prompt is left to the owner: it has the prompt, or its call.
+func answersFor(st *session.State, q *session.Prompt) bool {
+	c := st.Tools[q.Call]
+	return q.Epoch == st.Epoch || c != nil && c.Epoch == st.Epoch
+}
+
 // givesUp returns an Ask at its deadline, if one waits that no turn waits for. The process may have read the decision,
 // or not.
 func (p *process) givesUp(st *session.State) bool {
@@ -55,7 +73,7 @@ func (p *process) givesUp(st *session.State) bool {
 func (p *process) appendUnattended(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		d := decision{st.Ref(), id}
-		if p.absent[d] == gaveUp && st.Prompts[id].Epoch == st.Epoch {
+		if p.absent[d] == gaveUp && answersFor(st, st.Prompts[id]) {
 			if p.append(st, st.Epoch, events.PromptUnattended{Prompt: id}) {
 				p.absent[d] = said
 			}

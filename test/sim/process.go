@@ -196,6 +196,10 @@ func (p *process) claimNext() {
 	p.keep(st)
 	if !p.append(st, st.Epoch+1, facts...) {
 		p.forget(r)
+		return
+	}
+	if !p.adoptsAll {
+		p.asksNothing(st)
 	}
 }
 

@@ -143,6 +143,7 @@ type Report struct {
 	Itself     int // turns that an agent began by itself
 	Outside    int // questions that belong to no turn
 	GaveUp     int // Asks that gave up, and no turn brings what they waited for
+	Unasked    int // prompts that a process adopted without an Ask
 	Again      int // Asks under the same id after that
 	Old        int // decisions that a ledger from before the rule has stored
 	Bounded    int // sessions at the bound on turns for decisions

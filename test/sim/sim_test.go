@@ -78,6 +78,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Decisions, sum.Delivered, sum.Itself = sum.Decisions+r.Decisions, sum.Delivered+r.Delivered,
 			sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
+		sum.Unasked += r.Unasked
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale
 		sum.TakenBack += r.TakenBack
@@ -98,6 +99,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"decisions of people": sum.Decisions, "decisions that reached a model": sum.Delivered,
 		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside,
 		"Asks that gave up":            sum.GaveUp,
+		"adopted without an Ask":       sum.Unasked,
 		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old,
 		"sessions at the bound on turns for decisions": sum.Bounded,
 		"receipts after the turn that asked":           sum.Late, "repeated receipts": sum.Twice,
