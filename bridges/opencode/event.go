@@ -240,7 +240,7 @@ func (t *Translator) dispatch(ev event) {
 	h, ok := handlers[ev.Type]
 	switch {
 	case ev.Type == "server.connected":
-		if t.began {
+		if t.began && !t.live {
 			t.restart()
 		}
 		return

@@ -131,7 +131,8 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 		t.problem("record %d: questions of more than %d bytes", t.report.Records, events.QuestionsBytesMax)
 		f.Questions = nil
 	}
-	f.Prompt, f.Delivery, f.OnOwnerLoss = p.id, events.DeliverCallback, events.LossExpire
+	f.Prompt = p.id
+	f.Delivery, f.OnOwnerLoss = t.deliver(p)
 	p.questions = f.Asked()
 	if p.turn != nil {
 		f.Turn = p.turn.id

@@ -13,6 +13,9 @@ import (
 // finishCalls is the finish of a model call that requested tools: the run continues with their results.
 const finishCalls = "tool-calls"
 
+// roleUser is the role of a person's message.
+const roleUser = "user"
+
 // Reasons of a stop.
 const (
 	reasonAborted  = "aborted in OpenCode"
@@ -31,6 +34,7 @@ type turn struct {
 	completed  bool            // of newest
 	finish     string          // of newest
 	summarised bool            // the run made a summary
+	awaited    bool            // it was requested, and its first model call has not begun
 	hadOutput  bool
 	calls      []*call
 	prompts    []*prompt
@@ -101,7 +105,7 @@ func (t *Translator) messageUpdated(s *session, b *body) {
 		t.problem("record %d: a message without an id", t.report.Records)
 	case s.gone.has(goneMessage + info.ID):
 		t.report.Late++
-	case info.Role == "user":
+	case info.Role == roleUser:
 		s.userMessage(info)
 	case info.Role == "assistant":
 		t.modelCall(s, info)
@@ -114,7 +118,7 @@ func (s *session) userMessage(info *messageInfo) {
 	if m.role != "" {
 		return // a repetition, with a summary of its changes
 	}
-	m.role = info.Role
+	m.role = roleUser
 	m.options = encode(struct {
 		Agent string `json:"agent,omitempty"`
 		Model string `json:"model,omitempty"`
@@ -160,7 +164,7 @@ func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	}
 	m.turn = s.turn
 	if u := m.turn; u != nil && !m.summary {
-		u.newest, u.completed, u.finish, u.failure, u.retrying = m, false, "", nil, false
+		u.newest, u.completed, u.finish, u.failure, u.retrying, u.awaited = m, false, "", nil, false, false
 	}
 }
 
@@ -218,7 +222,7 @@ func (t *Translator) resume(s *session, call *message, message string) {
 	if message != "" {
 		started.Message = ident("msg", message)
 		m := s.message(message)
-		m.role, m.taken = "user", true
+		m.role, m.taken = roleUser, true
 	}
 	if s.lastTurn != "" {
 		started.Cause, started.Synthetic, started.OfTurn = events.CauseResume, true, s.lastTurn
@@ -276,7 +280,7 @@ func (t *Translator) sessionIdle(s *session, _ *body) {
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())
 	}
-	if s.turn == nil {
+	if s.turn == nil || s.turn.awaited {
 		return
 	}
 	t.end(s, s.turn.ending())
@@ -322,7 +326,7 @@ func (t *Translator) failed(s *session, e *errorInfo) {
 		s.compaction.failure = &f
 	}
 	if s.turn != nil {
-		s.turn.failure = &f
+		s.turn.failure, s.turn.awaited = &f, false
 	}
 	if e.Name == abortedError && s.turn != nil {
 		t.end(s, events.TurnStopped{Turn: s.turn.id, Actor: events.ActorPerson, Reason: reasonAborted})

@@ -19,6 +19,7 @@ const (
 	repository = "../.."
 	cluster    = "needs a Kubernetes cluster"
 	agentGuide = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
+	server     = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
 	network    = "fetches a program or an image from the network"
 )
 
@@ -61,6 +62,14 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast send reviewer/docs slow":          agentGuide,
 	"holdfast stop reviewer/docs":               agentGuide,
 	"holdfast compact reviewer/docs":            agentGuide,
+}, "opencode.md": {
+	"holdfast up":                server,
+	"opencode serve --port 4096": server,
+	"holdfast bridge opencode --url http://127.0.0.1:4096": server,
+	"opencode attach http://127.0.0.1:4096":                server,
+	"holdfast sessions --harness opencode":                 server,
+	"holdfast prompts":                                     server,
+	"holdfast watch":                                       server,
 }}
 
 // guidePage is a page for readers.

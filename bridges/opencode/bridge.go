@@ -1,0 +1,733 @@
+package opencode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of a bridge.
+const (
+	reconnectMax = time.Second // between two attempts to reach the server
+	patienceMin  = time.Second // for the first request of a connection
+	readsMax     = 20          // reads of a session until two of them agree
+)
+
+// Bridge keeps the sessions of one living OpenCode server in a cell: it follows the server's events, stores them as the
+// facts of one incarnation for each process of the server, and brings decisions of people to the server.
+//
+// A process of the server is recognised by a mark that it has only in its memory: an MCP entry that starts nothing. A
+// server with the mark is the process that the incarnation stands for; what happened while the connection was lost is
+// read and compared. A server without the mark is a new process: the incarnation of the old one is abandoned, and a new
+// one is ready at once, so recovery closes what the old process held and does not wait for a lease.
+type Bridge struct {
+	// URL of the server, http://host:port. Required.
+	URL string
+	// Connect returns the next incarnation of the harness. Required.
+	Connect func(ctx context.Context) (*harness.Harness, error)
+	// Cell is part of the mark's name: a bridge takes no mark of another cell for its own. Default: hf.
+	Cell string
+	// Log takes one line for each connection, restart and refusal. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Run keeps the sessions until ctx ends, and returns nil then. While the server or the connection to it is gone, it
+// tries again. Errors: the address is not one; those of Connect; [*harness.ReplacedError], another bridge of the same
+// harness id has taken over.
+func (b *Bridge) Run(ctx context.Context) error {
+	a, err := newAPI(b.URL)
+	if err != nil {
+		return err
+	}
+	log := b.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	r := &follower{Bridge: b, api: a, log: log, translator: NewLiveTranslator()}
+	defer r.leave()
+	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
+	for {
+		err := r.attend(ctx, pace.Reset)
+		if fatal, ok := errors.AsType[*fatalError](err); ok && ctx.Err() == nil {
+			return fatal.err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		wait := pace.NextBackOff()
+		log.Warn("not connected to OpenCode: trying again", "url", a.base.Redacted(), "err", err, "in", wait.String())
+		if err := r.pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits. The error is that of a harness that another process has replaced.
+func (r *follower) pause(ctx context.Context, wait time.Duration) error {
+	var replaced <-chan struct{}
+	if r.life != nil {
+		replaced = r.life.h.Context().Done()
+	}
+	due := time.NewTimer(wait)
+	defer due.Stop()
+	select {
+	case <-due.C:
+	case <-ctx.Done():
+	case <-replaced:
+		return context.Cause(r.life.h.Context())
+	}
+	return nil
+}
+
+// fatalError ends a bridge: another attempt would fail in the same way.
+type fatalError struct{ err error }
+
+// Error implements error.
+func (e *fatalError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *fatalError) Unwrap() error { return e.err }
+
+// follower is a bridge at work.
+type follower struct {
+	*Bridge
+	api  *api
+	log  *slog.Logger
+	life *life // nil: no process of the server is known
+	// how long the first request of a connection took at most
+	patience time.Duration
+
+	mu         sync.Mutex // guards what follows, and the order of what is stored
+	translator *Translator
+}
+
+// life is one process of the server.
+type life struct {
+	h       *harness.Harness
+	mark    string
+	ctx     context.Context // ends with the process, or with the bridge
+	cancel  context.CancelFunc
+	waits   sync.WaitGroup
+	mu      sync.Mutex
+	handles map[string]*harness.Session
+	asked   map[string]bool   // prompts whose decisions this process waits for
+	turns   map[string]string // by session: the turn whose stop is watched
+}
+
+// attend connects and follows the stream until it ends. connected is called when the connection is complete.
+func (r *follower) attend(ctx context.Context, connected func()) error {
+	mark, err := r.meet(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := r.api.events(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	defer context.AfterFunc(r.life.h.Context(), s.close)()
+	// The process that has the mark before and after is the one that the stream belongs to.
+	marks, err := r.marks(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(marks, mark) {
+		return errors.New("opencode: the server restarted while the bridge connected to it")
+	}
+	if err := r.compareAll(ctx); err != nil {
+		return err
+	}
+	connected()
+	r.log.Info("connected to OpenCode", "url", r.api.base.Redacted(), "incarnation", r.life.h.Incarnation())
+	for {
+		raw, err := s.next()
+		if cause := context.Cause(r.life.h.Context()); cause != nil {
+			return &fatalError{cause}
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.event(ctx, raw, s.waiting()); err != nil {
+			return err
+		}
+	}
+}
+
+// marksPrefix is what the names of all marks of this harness begin with.
+func (r *follower) marksPrefix(id string) string {
+	cell := r.Cell
+	if cell == "" {
+		cell = events.DefaultPrefix
+	}
+	return "holdfast-" + cell + "-" + id + "-"
+}
+
+// marks returns the names of all MCP entries of the server. Marks of bridges are among them.
+func (r *follower) marks(ctx context.Context) ([]string, error) {
+	var entries map[string]json.RawMessage
+	if err := r.api.get(ctx, &entries, "", "mcp"); err != nil {
+		return nil, err
+	}
+	var names []string
+	for name := range entries {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a, b) })
+	return names, nil
+}
+
+// incarnations returns the incarnations of the marks of this harness, the oldest first.
+func incarnations(names []string, prefix string) (all []string) {
+	for _, name := range names {
+		n, ok := strings.CutPrefix(name, prefix)
+		if ok && n != "" && strings.Trim(n, "0123456789") == "" {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		switch {
+		case fold.Older(a, b):
+			return -1
+		case fold.Older(b, a):
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// meet finds out which process of the server runs, makes an incarnation for it if it is new, and returns its mark.
+func (r *follower) meet(ctx context.Context) (mark string, err error) {
+	// A request that a server gets while it boots may never be answered. So the first one is repeated soon, and each
+	// time that it ran out of time it gets more: a slow server answers in the end.
+	r.patience = min(max(2*r.patience, patienceMin), requestMax)
+	probe, cancel := context.WithTimeout(ctx, r.patience)
+	names, err := r.marks(probe)
+	cancel()
+	if err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			r.patience = 0
+		}
+		return "", err
+	}
+	r.patience = 0
+	if r.life != nil {
+		if slices.Contains(names, r.life.mark) {
+			return r.life.mark, nil
+		}
+		for _, n := range incarnations(names, r.marksPrefix(r.life.h.ID())) {
+			if fold.Older(r.life.h.Incarnation(), n) {
+				return "", &fatalError{&harness.ReplacedError{Harness: r.life.h.ID(), Incarnation: n}}
+			}
+		}
+		r.abandon("OpenCode was restarted")
+	}
+	if err := r.begin(ctx, names); err != nil {
+		return "", err
+	}
+	return r.life.mark, nil
+}
+
+// abandon ends the incarnation of a process that is gone.
+func (r *follower) abandon(reason string) {
+	r.log.Warn("abandoned", "incarnation", r.life.h.Incarnation(), "reason", reason)
+	r.life.cancel()
+	r.life.h.Abandon()
+	r.life.waits.Wait()
+	r.life = nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.translator.Restart() // facts that it held back are not stored: recovery closes what is in the log
+}
+
+// begin makes an incarnation for the process that runs. If the server has a mark of this harness, an earlier bridge has
+// left while the process went on, and what it left open is continued. Otherwise the process is new, and holds nothing.
+func (r *follower) begin(ctx context.Context, names []string) error {
+	h, err := r.Connect(ctx)
+	if err != nil {
+		return &fatalError{err}
+	}
+	ctxOfLife, cancel := context.WithCancel(h.Context())
+	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{}, asked: map[string]bool{},
+		turns: map[string]string{}}
+	prefix := r.marksPrefix(h.ID())
+	known := incarnations(names, prefix)
+	l.mark = prefix + h.Incarnation()
+	if len(known) > 0 {
+		l.mark = prefix + known[0]
+	}
+	r.life = l
+	err = r.seed(ctx, known)
+	if err == nil {
+		err = h.Ready(ctx)
+	}
+	if err == nil && len(known) == 0 {
+		err = r.setMark(ctx, l.mark)
+	}
+	if err != nil {
+		cancel()
+		h.Abandon()
+		l.waits.Wait()
+		r.life = nil
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.translator = NewLiveTranslator()
+	}
+	return err
+}
+
+// setMark leaves a mark in the memory of the server: an MCP entry that is switched off, so it starts nothing.
+func (r *follower) setMark(ctx context.Context, name string) error {
+	return r.api.post(ctx, map[string]any{"name": name, "config": map[string]any{"type": "local",
+		"command": []string{"true"}, "enabled": false}}, "", "mcp")
+}
+
+// seed tells the translator of the sessions in the log. Open turns are continued if their owner stood for the process
+// that still runs: its incarnation is that of the oldest mark, or a later one.
+func (r *follower) seed(ctx context.Context, marks []string) error {
+	docs, unreadable, err := r.life.h.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range unreadable {
+		r.log.Warn("a document cannot be read", "session", u.Session, "err", u.Err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range docs {
+		if d.Closed != nil {
+			continue
+		}
+		newest := ""
+		if d.LastTurn != nil {
+			newest = d.LastTurn.ID
+		}
+		id := d.Ref().Session
+		turns := []string{}
+		if d.Turn != nil {
+			turns = append(turns, d.Turn.ID)
+		}
+		r.translator.Know(id, newest, turns...)
+		if len(marks) == 0 || d.Turn == nil || !d.Owned || fold.Older(d.Incarnation, marks[0]) {
+			continue
+		}
+		if err := r.adopt(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt claims a session with all that is open in it. The caller has the lock.
+func (r *follower) adopt(ctx context.Context, id string) error {
+	s, err := r.life.h.Claim(ctx, id)
+	if errors.Is(err, harness.ErrNotFound) || errors.Is(err, harness.ErrSessionClosed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.life.keep(s)
+	st := s.State()
+	if st.Turn == nil {
+		return nil
+	}
+	adopt := harness.Adopt{Turn: true}
+	for call := range st.Tools {
+		adopt.Calls = append(adopt.Calls, call)
+	}
+	for _, p := range st.PendingPrompts() {
+		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p})
+	}
+	if _, err = r.life.h.Claim(ctx, id, adopt); err != nil {
+		return err
+	}
+	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
+	r.translator.sessions[id].turn.awaited = false // it runs already
+	r.watchStop(s)
+	return nil
+}
+
+// leave ends the bridge. The server works on, so everything open is left as it is for the next bridge.
+func (r *follower) leave() {
+	if r.life == nil {
+		return
+	}
+	r.life.cancel()
+	r.life.h.Abandon()
+	r.life.waits.Wait()
+}
+
+// event translates and stores one event.
+func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	steps := r.translator.Translate(Record{At: time.Now().UTC(), Event: raw})
+	if !more {
+		steps = append(steps, r.translator.Flush()...)
+	}
+	return r.store(ctx, steps)
+}
+
+// store appends the facts of steps. The caller has the lock.
+func (r *follower) store(ctx context.Context, steps []Step) error {
+	for i := range steps {
+		if steps[i].Session == "" {
+			continue
+		}
+		err := r.storeStep(ctx, &steps[i])
+		if errors.Is(err, harness.ErrFenced) && r.life.h.Context().Err() == nil {
+			r.life.drop(steps[i].Session)
+			err = r.storeStep(ctx, &steps[i]) // recovery took the session, and this process continues it
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, r.life.h.Context().Err() != nil:
+			return err
+		default:
+			r.log.Warn("not stored", "session", steps[i].Session, "err", err)
+			r.life.drop(steps[i].Session)
+		}
+	}
+	return nil
+}
+
+func (r *follower) storeStep(ctx context.Context, step *Step) error {
+	s, err := r.session(ctx, step)
+	if err != nil || len(step.Facts) == 0 {
+		return err
+	}
+	if err := s.Relay(ctx, step.Facts...); err != nil {
+		return err
+	}
+	for _, f := range step.Facts {
+		switch f := f.(type) {
+		case events.TurnStarted:
+			r.watchStop(s)
+		case events.PromptRequested:
+			r.await(s, f)
+		}
+	}
+	return nil
+}
+
+// session returns the handle of a step's session; it opens or claims the session if this process does not have it.
+func (r *follower) session(ctx context.Context, step *Step) (*harness.Session, error) {
+	if s := r.life.handle(step.Session); s != nil {
+		return s, nil
+	}
+	s, err := r.life.h.Claim(ctx, step.Session)
+	if errors.Is(err, harness.ErrNotFound) {
+		o := step.Open
+		if o == nil {
+			o = &events.SessionOpened{}
+		}
+		s, err = r.life.h.Open(ctx, step.Session, harness.OpenOptions{Parent: o.Parent, ParentCall: o.ParentCall,
+			Root: o.Root, Title: o.Title, Agent: o.Agent, Model: o.Model, Native: o.Native, Policy: policy()})
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.life.keep(s)
+	return s, nil
+}
+
+// policy is that of a session that the bridge opens. OpenCode runs its turns by itself, so Holdfast neither ends a
+// silent one nor asks for another.
+func policy() *events.PolicyPatch {
+	return &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set(events.ResumeHold),
+		StallAfterS: events.Set[int64](0)}
+}
+
+func (l *life) handle(id string) *harness.Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handles[id]
+}
+
+func (l *life) keep(s *harness.Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handles[s.ID()] = s
+}
+
+func (l *life) drop(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.handles, id)
+}
+
+// compareAll reads what the server says about each session that may have changed unseen, and stores the difference.
+func (r *follower) compareAll(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := map[string]string{} // and directories
+	directories := map[string]bool{"": true}
+	for _, id := range r.translator.Active() {
+		ids[id] = r.translator.directory(id)
+		directories[ids[id]] = true
+	}
+	for dir := range directories {
+		live, err := r.activity(ctx, dir)
+		if err != nil {
+			return err
+		}
+		for _, id := range live.sessions() {
+			if _, ok := ids[id]; !ok {
+				ids[id] = dir
+			}
+		}
+	}
+	for id, dir := range ids {
+		n, err := r.read(ctx, dir, id)
+		if err != nil {
+			if refused(err) {
+				r.log.Warn("a session cannot be read", "session", id, "err", err)
+				continue
+			}
+			return err
+		}
+		if err := r.store(ctx, r.translator.Compare(time.Now().UTC(), id, n)); err != nil {
+			return err
+		}
+	}
+	return r.store(ctx, r.translator.Flush())
+}
+
+// activity is what a server does in one directory.
+type activity struct {
+	Status      map[string]json.RawMessage
+	Questions   []json.RawMessage
+	Permissions []json.RawMessage
+}
+
+func (r *follower) activity(ctx context.Context, dir string) (*activity, error) {
+	var v activity
+	if err := r.api.get(ctx, &v.Status, dir, "session", "status"); err != nil {
+		return nil, err
+	}
+	if err := r.api.get(ctx, &v.Questions, dir, "question"); err != nil {
+		return nil, err
+	}
+	if err := r.api.get(ctx, &v.Permissions, dir, "permission"); err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// sessions returns the sessions that are busy or wait for a person.
+func (v *activity) sessions() (ids []string) {
+	for id := range v.Status {
+		ids = append(ids, id)
+	}
+	for _, raw := range slices.Concat(v.Questions, v.Permissions) {
+		ids = append(ids, sessionOf(raw))
+	}
+	return ids
+}
+
+// of returns the prompts of one session.
+func of(list []json.RawMessage, id string) []json.RawMessage {
+	return slices.DeleteFunc(slices.Clone(list), func(raw json.RawMessage) bool { return sessionOf(raw) != id })
+}
+
+// sessionOf returns the session that a prompt belongs to.
+func sessionOf(raw json.RawMessage) string {
+	var v struct {
+		Session string `json:"sessionID"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil && !misshapen(err) {
+		return ""
+	}
+	return v.Session
+}
+
+// read returns what the server says about one session. An idle session is read until its messages are the same before
+// and after it was seen idle: then nothing ran in between.
+func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) {
+	n := &Snapshot{}
+	if err := r.api.get(ctx, &n.Session, dir, "session", id); err != nil {
+		return nil, err
+	}
+	var before json.RawMessage
+	for range readsMax {
+		var messages json.RawMessage
+		if err := r.api.get(ctx, &messages, dir, "session", id, "message"); err != nil {
+			return nil, err
+		}
+		same := n.Idle && string(messages) == string(before)
+		if err := json.Unmarshal(messages, &n.Messages); err != nil {
+			return nil, fmt.Errorf("opencode: the messages of %s: %w", id, err)
+		}
+		if same {
+			return n, nil
+		}
+		v, err := r.activity(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		_, busy := v.Status[id]
+		n.Questions, n.Permissions, n.Idle, before = of(v.Questions, id), of(v.Permissions, id), !busy, messages
+		if busy {
+			return n, nil
+		}
+	}
+	n.Idle = false // it changes all the time: its events will tell
+	return n, nil
+}
+
+// watchStop aborts the open turn of a session when a person stops it.
+func (r *follower) watchStop(s *harness.Session) {
+	t := s.OpenTurn()
+	if t == nil {
+		return
+	}
+	l := r.life
+	l.mu.Lock()
+	seen := l.turns[s.ID()] == t.ID()
+	l.turns[s.ID()] = t.ID()
+	l.mu.Unlock()
+	if seen {
+		return
+	}
+	dir := r.translator.directory(s.ID())
+	l.waits.Go(func() {
+		select {
+		case <-t.Context().Done():
+		case <-l.ctx.Done():
+			return
+		}
+		cause := context.Cause(t.Context())
+		if !errors.Is(cause, harness.ErrStopped) || errors.Is(cause, harness.ErrEnded) {
+			return
+		}
+		r.insist(l.ctx, "stop", func() error {
+			return r.api.post(l.ctx, struct{}{}, dir, "session", s.ID(), "abort")
+		})
+	})
+}
+
+// await waits for the decision about a prompt, and brings it to the server.
+func (r *follower) await(s *harness.Session, f events.PromptRequested) {
+	l := r.life
+	l.mu.Lock()
+	seen := l.asked[f.Prompt]
+	l.asked[f.Prompt] = true
+	l.mu.Unlock()
+	if seen {
+		return
+	}
+	dir := r.translator.directory(s.ID())
+	l.waits.Go(func() {
+		a, err := s.Ask(l.ctx, harness.Prompt{ID: f.Prompt})
+		switch {
+		case err == nil:
+			r.decide(l, s, dir, f, a)
+		case l.ctx.Err() == nil && !errors.Is(err, harness.ErrClosedID) && !errors.Is(err, harness.ErrUnknown):
+			r.log.Warn("no decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
+		}
+	})
+}
+
+// settledThere reports whether the server has settled a prompt.
+func (r *follower) settledThere(session, prompt string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.translator.sessions[session]
+	return s != nil && s.prompts[prompt] != nil && s.prompts[prompt].done
+}
+
+// decide brings a decision to the server, unless it was made there.
+func (r *follower) decide(l *life, s *harness.Session, dir string, f events.PromptRequested, a harness.Answer) {
+	if a.By == byOpenCode && r.settledThere(s.ID(), f.Prompt) {
+		return
+	}
+	kind, action, body := "question", "reply", any(map[string][][]string{"answers": given(f.Questions, a)})
+	switch {
+	case a.Status != fold.Answered && a.Status != fold.Rejected && a.Status != fold.Dismissed:
+		return // it ended with its turn
+	case f.PromptKind == events.PromptPermission:
+		kind, body = "permission", permissionReply(a)
+	case a.Status != fold.Answered:
+		action, body = "reject", struct{}{}
+	}
+	attempts := 0
+	err := r.insist(l.ctx, "a decision", func() error {
+		attempts++
+		return r.api.post(l.ctx, body, dir, kind, f.Prompt, action)
+	})
+	// After an attempt without a reply, "not found" can mean that the server has taken this decision.
+	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 {
+		r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", f.Prompt)
+		if err := s.Refuse(l.ctx, f.Prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
+			l.ctx.Err() == nil {
+			r.log.Warn("not stored", "session", s.ID(), "prompt", f.Prompt, "err", err)
+		}
+	}
+}
+
+// reasonLate is why a decision is refused.
+const reasonLate = "OpenCode no longer waits for it: the prompt was settled there first"
+
+// given returns an answer as OpenCode takes it: the labels, and own text, of each question in order.
+func given(asked []events.Question, a harness.Answer) [][]string {
+	all := make([][]string, 0, len(asked))
+	byID := map[string]events.Answer{}
+	for _, one := range a.Answers {
+		byID[one.Question] = one
+	}
+	for _, q := range asked {
+		one := byID[q.ID]
+		labels := append([]string{}, one.Selected...)
+		if one.Text != "" {
+			labels = append(labels, one.Text)
+		}
+		all = append(all, labels)
+	}
+	return all
+}
+
+// permissionReply returns a decision about a permission as OpenCode takes it.
+func permissionReply(a harness.Answer) map[string]string {
+	if a.Status == fold.Answered {
+		switch a.Choice() {
+		case "once", "always":
+			return map[string]string{"reply": a.Choice()}
+		}
+	}
+	reply := map[string]string{"reply": "reject"}
+	if a.Text != "" {
+		reply["message"] = a.Text
+	}
+	return reply
+}
+
+// insist repeats a request until the server has taken or refused it, or ctx ends.
+func (r *follower) insist(ctx context.Context, what string, do func() error) error {
+	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
+	for {
+		err := do()
+		if err == nil || refused(err) || ctx.Err() != nil {
+			return err
+		}
+		r.log.Warn("OpenCode did not take it: trying again", "what", what, "err", err)
+		select {
+		case <-time.After(pace.NextBackOff()):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

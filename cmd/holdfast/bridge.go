@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/bridges/opencode"
+	"github.com/holdfast-dev/holdfast/harness"
+)
+
+// opencodeURL is the default address of `opencode serve`.
+const opencodeURL = "http://127.0.0.1:4096"
+
+func bridgeCommand(a *app) *cobra.Command {
+	long, example := describe(`Keep the sessions of an agent that knows nothing of Holdfast.
+
+Each subcommand follows one kind of agent, stores what it does, and brings decisions of people to it.`,
+		"holdfast bridge opencode")
+	cmd := &cobra.Command{Use: "bridge", Short: "Keep the sessions of a foreign agent", Long: long,
+		Example: example, GroupID: groupRun, Args: cobra.ArbitraryArgs}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return usage(cmd, "there is no bridge %q", args[0])
+	}
+	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
+	cmd.AddCommand(opencodeCommand(a))
+	return cmd
+}
+
+func opencodeCommand(a *app) *cobra.Command {
+	var url, id string
+	long, example := describe(`Keep the sessions of a living OpenCode server: what it does is stored as it happens, and
+questions and permissions can be answered with holdfast answer or on the board as well as in OpenCode.
+
+The bridge follows the server until it is ended, and connects again when the connection or the server was lost. A
+restart of the server differs from a lost connection by a mark in the server's memory: an MCP entry that is switched
+off and starts nothing. After a restart everything that the old process held is closed at once. When the bridge itself
+is started again while the server runs, it continues what is open.
+
+One bridge serves one server. A second bridge with the same --harness takes the place of the first one, which ends.`,
+		"holdfast bridge opencode", "holdfast bridge opencode --url http://127.0.0.1:4096 --harness laptop")
+	cmd := &cobra.Command{Use: "opencode", Short: "Keep the sessions of an OpenCode server", Long: long,
+		Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
+	cmd.Flags().StringVar(&url, "url", opencodeURL, "address of the OpenCode server; a password in it is used")
+	cmd.Flags().StringVar(&id, "harness", "opencode", "the harness `id` of this server: one for each server")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		log := slog.New(slog.NewTextHandler(a.beside, nil))
+		b := opencode.Bridge{URL: url, Cell: a.prefix, Log: log,
+			Connect: func(ctx context.Context) (*harness.Harness, error) {
+				ctx, cancel := context.WithTimeout(ctx, a.timeout)
+				defer cancel()
+				cfg := a.sidecarConfig(false).Harness
+				cfg.ID = id
+				return harness.Connect(ctx, cfg)
+			}}
+		err := b.Run(cmd.Context())
+		if err != nil && errors.Is(err, harness.ErrClosed) && cmd.Context().Err() != nil {
+			return nil
+		}
+		return err
+	}
+	return cmd
+}
