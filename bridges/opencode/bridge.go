@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,11 +105,11 @@ func (e *fatalError) Unwrap() error { return e.err }
 // follower is a bridge at work.
 type follower struct {
 	*Bridge
-	api  *api
-	log  *slog.Logger
-	life *life // nil: no process of the server is known
-	// how long the first request of a connection took at most
-	patience time.Duration
+	api      *api
+	log      *slog.Logger
+	life     *life         // nil: no process of the server is known
+	patience time.Duration // how long the first request of a connection took at most
+	noReplay bool          // the server refuses to complete messages
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
@@ -233,7 +234,7 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 				return "", &fatalError{&harness.ReplacedError{Harness: r.life.h.ID(), Incarnation: n}}
 			}
 		}
-		r.abandon("OpenCode was restarted")
+		r.abandon(ctx, "OpenCode was restarted")
 	}
 	if err := r.begin(ctx, names); err != nil {
 		return "", err
@@ -242,10 +243,12 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 }
 
 // abandon ends the incarnation of a process that is gone.
-func (r *follower) abandon(reason string) {
+func (r *follower) abandon(ctx context.Context, reason string) {
 	r.log.Warn("abandoned", "incarnation", r.life.h.Incarnation(), "reason", reason)
 	r.life.cancel()
-	r.life.h.Abandon()
+	if err := r.life.h.AbandonBecause(ctx, reason); err != nil {
+		r.log.Warn("the reason is not stored: recovery follows as for a killed process", "err", err)
+	}
 	r.life.waits.Wait()
 	r.life = nil
 	r.mu.Lock()
@@ -275,6 +278,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		err = h.Ready(ctx)
 	}
 	if err == nil && len(known) == 0 {
+		r.repairAll(ctx, r.directories())
 		err = r.setMark(ctx, l.mark)
 	}
 	if err != nil {
@@ -287,6 +291,17 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		r.translator = NewLiveTranslator()
 	}
 	return err
+}
+
+// directories returns the directories of the sessions that are known; "" is the one that the server was started in.
+func (r *follower) directories() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]bool{"": true}
+	for _, id := range r.translator.Active() {
+		all[r.translator.directory(id)] = true
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // setMark leaves a mark in the memory of the server: an MCP entry that is switched off, so it starts nothing.
