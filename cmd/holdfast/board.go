@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	page "github.com/holdfast-dev/holdfast/internal/board"
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
 )
@@ -21,13 +24,31 @@ func (a *app) boardOrigins(h *health.Server) []string {
 	return origins
 }
 
-// mountBoard serves the board, if the broker accepts its websockets.
-func (a *app) mountBoard(h *health.Server, srv *embed.Server) error {
+// examineMax is the time that the doctor has for the operator's page.
+const examineMax = 10 * time.Second
+
+// mountBoard serves the board, if the broker accepts its websockets. The doctor of its operator's page uses connections
+// of connect.
+func (a *app) mountBoard(h *health.Server, srv *embed.Server,
+	connect func(ctx context.Context, name string) (*bus.Bus, error)) error {
 	broker := srv.WebsocketAddr()
 	if broker == "" {
 		return nil
 	}
-	handler, err := page.New(page.Cell{Prefix: a.prefix, Version: version, Person: a.person()}, broker)
+	inside := *a
+	inside.nats, inside.timeout = srv.URL(), examineMax
+	doctor := func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, examineMax)
+		defer cancel()
+		found, err := inside.examineOver(ctx, func(ctx context.Context) (*bus.Bus, error) {
+			return connect(ctx, "doctor")
+		})
+		if err != nil && len(found) == 0 || err != nil && found[len(found)-1].Level != levelWrong {
+			found = append(found, finding{Check: "doctor", Level: levelWrong, Found: plain(err.Error())})
+		}
+		return found
+	}
+	handler, err := page.New(page.Cell{Prefix: a.prefix, Version: version, Person: a.person()}, broker, doctor)
 	if err != nil {
 		return err
 	}

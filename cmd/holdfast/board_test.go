@@ -40,7 +40,7 @@ func TestBoardIsOnLoopback(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer srv.Shutdown()
-			if err := a.mountBoard(h, srv); err != nil {
+			if err := a.mountBoard(h, srv, nil); err != nil {
 				t.Fatal(err)
 			}
 			line := a.boardLine()

@@ -102,10 +102,15 @@ func (p *patient) add(check, level, do, format string, args ...any) {
 	p.found = append(p.found, finding{Check: check, Level: level, Found: plain(fmt.Sprintf(format, args...)), Do: do})
 }
 
-// examine runs all checks. It returns the error that makes further checks impossible.
+// examine runs all checks on a connection of its own. It returns the error that makes further checks impossible.
 func (a *app) examine(ctx context.Context) ([]finding, error) {
+	return a.examineOver(ctx, a.connect)
+}
+
+// examineOver is examine over a connection of connect.
+func (a *app) examineOver(ctx context.Context, connect func(context.Context) (*bus.Bus, error)) ([]finding, error) {
 	p := &patient{app: a}
-	b, err := a.connect(ctx)
+	b, err := connect(ctx)
 	if err != nil {
 		p.add("broker", levelWrong, brokerAdvice(err), "%v", err)
 		return p.found, err

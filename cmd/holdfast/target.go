@@ -378,9 +378,6 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 		return errors.Join(err, h.Close())
 	}
 	defer srv.Shutdown()
-	if err := a.mountBoard(h, srv); err != nil {
-		return errors.Join(err, h.Close())
-	}
 	p := &process{app: a, health: h, log: log, nats: srv.URL(),
 		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 			cfg := a.busConfig(name)
@@ -392,6 +389,9 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 			}
 			return bus.Open(ctx, cfg)
 		}}
+	if err := a.mountBoard(h, srv, p.connect); err != nil {
+		return errors.Join(err, h.Close())
+	}
 	p.onReady = func(note health.Note) error {
 		a.trouble(ctx, p, srv.Damages())
 		return onReady(note)

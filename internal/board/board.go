@@ -71,13 +71,15 @@ type file struct {
 type Handler struct {
 	files  map[string]file
 	socket http.Handler
+	doctor *examiner
 	done   chan struct{}
 	once   sync.Once
 }
 
-// New returns the handler for a cell whose broker accepts websockets at broker (host:port on this machine).
-func New(cell Cell, broker string) (*Handler, error) {
-	h := &Handler{files: map[string]file{}, done: make(chan struct{})}
+// New returns the handler for a cell whose broker accepts websockets at broker (host:port on this machine). The result
+// of doctor is served as JSON at /doctor.json.
+func New(cell Cell, broker string, doctor Doctor) (*Handler, error) {
+	h := &Handler{files: map[string]file{}, done: make(chan struct{}), doctor: newExaminer(doctor)}
 	err := fs.WalkDir(files, "web", func(name string, entry fs.DirEntry, err error) error {
 		kind := types[path.Ext(name)]
 		if err != nil || entry.IsDir() || kind == "" {
@@ -128,6 +130,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == socketPath {
 		h.serveSocket(w, r)
+		return
+	}
+	if r.URL.Path == doctorPath {
+		h.doctor.ServeHTTP(w, r)
 		return
 	}
 	f, found := h.files[r.URL.Path]

@@ -24,7 +24,7 @@ const patience = time.Minute
 // handler is a board whose broker is at this address.
 func handler(t *testing.T, broker string) *Handler {
 	t.Helper()
-	h, err := New(Cell{Prefix: "hf", Version: "1.2.3", Person: "ann"}, broker)
+	h, err := New(Cell{Prefix: "hf", Version: "1.2.3", Person: "ann"}, broker, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const rows = `const { rowOf, ...doc } = await import("/doc.js");
 
 // TestViewModels runs the page's pure functions in the browser, without a broker.
 func TestViewModels(t *testing.T) {
-	h, err := served.New(served.Cell{Prefix: "hf", Person: "ann"}, "127.0.0.1:1")
+	h, err := served.New(served.Cell{Prefix: "hf", Person: "ann"}, "127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

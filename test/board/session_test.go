@@ -113,6 +113,22 @@ func TestOperatorSeesTheCell(t *testing.T) {
 		r.textContent.includes("HF_LOG ledger") && r.textContent.includes("yes"))`)
 	p.click(`section[aria-label="recovery"] button`)
 	p.shows("sessions looked at")
+
+	// The doctor's findings have what to do; the most urgent is the first, and a new one is there when it is asked for.
+	p.shows("JetStream on")
+	p.wait(`document.querySelector("#findings tbody tr:last-child").textContent.includes("ok")`)
+	if err := nc.Publish("hf.log.coder.*.harness", []byte("of no session")); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(`(document.querySelector('section[aria-label="findings"] button').click(),
+		document.querySelector("#findings")?.textContent.includes("hf.log.coder.*.harness"))`)
+	p.shows("nats stream rmm -f HF_LOG")
+	if got := eval[string](p, `document.querySelector("#findings tbody td").textContent`); got == "ok" {
+		t.Error("the most urgent finding is not the first")
+	}
 	p.shot("operator")
 }
 

@@ -40,11 +40,13 @@ export class Operator {
     this.consumers = [];
     this.streams = [];
     this.parked = [];
+    this.findings = undefined; // of the doctor
   }
 
   start() {
     this.bucket.run();
     this.#look();
+    this.examine();
     this.timer = setInterval(() => this.#look(), every);
   }
 
@@ -113,6 +115,22 @@ export class Operator {
     this.parked = found;
   }
 
+  // examine asks for the findings of the doctor, who reads every document: not again and again.
+  async examine() {
+    if (this.examining) return;
+    this.examining = true;
+    this.app.draw();
+    try {
+      const reply = await fetch("/doctor.json");
+      if (!reply.ok) throw new Error(`${reply.status} ${await reply.text()}`);
+      this.findings = { list: await reply.json(), at: this.app.now() };
+    } catch (err) {
+      this.findings = { error: String(err?.message ?? err), at: this.app.now() };
+    }
+    this.examining = false;
+    this.app.draw();
+  }
+
   // sweep asks what a pass of the reconciler would append. It changes nothing.
   async sweep() {
     this.sweeping = true;
@@ -128,8 +146,31 @@ export class Operator {
 export function operatorPage(page) {
   return html`<article class="session operator"><h2>Operator</h2>
     ${(page.errors ?? []).map((text) => html`<p class="verdict refused">cannot be read: ${visible(text)}</p>`)}
-    ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)} ${parkedPart(page)}
-    <p class="note">Findings with what to do about them: <code>holdfast doctor</code></p></article>`;
+    ${findingsPart(page)} ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)} ${parkedPart(page)}
+    </article>`;
+}
+
+// worst are the levels of findings, the most urgent first.
+const worst = ["wrong", "note", "ok"];
+
+// byUrgency returns findings with the most urgent first; the doctor's order within a level.
+export function byUrgency(findings) {
+  return [...findings].sort((a, b) => worst.indexOf(a.level) - worst.indexOf(b.level));
+}
+
+// findingsPart shows what the doctor found, and what to do about it.
+function findingsPart(page) {
+  const { findings, examining } = page;
+  const list = findings?.list ? byUrgency(findings.list) : [];
+  return html`<section aria-label="findings" tabindex="0"><h3>findings of the doctor</h3>
+    ${findings?.error ? html`<p class="verdict refused">cannot be had: ${visible(findings.error)}</p>` : nothing}
+    ${list.length > 0 ? html`<table id="findings"><thead><tr><th>level</th><th>check</th><th>found</th>
+      <th>what to do</th></tr></thead><tbody>${list.map((f) => html`<tr class=${`level-${visible(f.level)}`}>
+      <td>${visible(f.level)}</td><td>${visible(f.check)}</td><td>${visible(f.found)}</td>
+      <td>${visible(f.do ?? "")}</td></tr>`)}</tbody></table>` : nothing}
+    <p class="buttons"><button ?disabled=${examining} @click=${() => page.examine()}>Examine again</button>
+      <span class="soft">${examining ? "examining …" : findings ? `as of ${clock(findings.at, page.app.now())}` : ""}
+      </span></p></section>`;
 }
 
 function table(label, heads, rows) {
