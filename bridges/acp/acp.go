@@ -81,9 +81,10 @@ type Line struct {
 }
 
 // Step is what a proxy does next: it appends the facts to the session in one commit, then it sends the lines. Lines to
-// an editor that has left, or to a process that has ended, are dropped by the caller. The log
-// may refuse the fact of an answer, because another decision stands. Such a step has no lines, and the decision follows
-// by [Proxy.Decided].
+// an editor that has left, or to a process that has ended, are dropped by the caller.
+//
+// The log may refuse the fact of an answer, because another decision stands. Such a step has no lines, and the decision
+// follows by [Proxy.Decided]. The end of a prompt that the log has already is left out of its step in the same way.
 type Step struct {
 	At      time.Time
 	Session string // the session's id in Holdfast; "" without facts

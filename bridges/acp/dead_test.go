@@ -692,7 +692,8 @@ func TestGone(t *testing.T) {
 	w.editor(editorCancel)
 	w.agent(agentDone)
 	w.do(w.proxy.AgentExited(w.now(), "exit 1"))
-	for _, id := range []string{"2", "3", "7", "8", "9"} {
+	w.editor(`{"jsonrpc":"2.0","id":11,"method":"session/list"}`)
+	for _, id := range []string{"2", "3", "7", "8", "9", "11"} {
 		if n := w.count(Editor, `"id":`+id+`,"error":{"code":-32603,`); n != 1 {
 			t.Errorf("%d ends of %s: %v", n, id, w.to(Editor))
 		}
@@ -1069,5 +1070,130 @@ func TestKeepsNothing(t *testing.T) {
 	if len(s.calls)+len(s.grants)+len(s.said)+len(s.waiting)+len(s.replayed) > 0 || len(p.sessions) != 2 ||
 		len(p.order) != 2 {
 		t.Errorf("kept: %+v; %d sessions", s, len(p.sessions))
+	}
+}
+
+// TestTurnAndLoosePrompt checks that a turn does not wait for a permission that was asked before it.
+func TestTurnAndLoosePrompt(t *testing.T) {
+	w := begun(t)
+	w.agent(strings.Replace(agentAsks, methodPermission, methodElicitation, 1))
+	w.proxy.FromEditor(w.now(), []byte(editorPrompt)) // the log has not yet withdrawn it
+	w.proxy.AgentExited(w.now(), "exit 1")
+	w.forget()
+	w.lines = append(w.lines, linesOf(w.proxy.AgentStarted(w.now()))...)
+	for _, method := range []string{"initialize", methodLoad} {
+		reply := `{"jsonrpc":"2.0","id":` + w.id(Agent, `"`+method+`"`) + `,"result":{}}`
+		w.lines = append(w.lines, linesOf(w.proxy.FromAgent(w.now(), []byte(reply)))...)
+	}
+	if n := w.count(Agent, textRestarted); n != 1 {
+		t.Errorf("the agent got %v", w.to(Agent))
+	}
+}
+
+func linesOf(steps []Step) (all []Line) {
+	for _, s := range steps {
+		all = append(all, s.Lines...)
+	}
+	return all
+}
+
+// TestOrderBehindADeath checks that requests which the dead process had precede those that were made later.
+func TestOrderBehindADeath(t *testing.T) {
+	w := begun(t)
+	w.editor(`{"jsonrpc":"2.0","id":7,"method":"session/list","params":{"n":1}}`)
+	w.editor(`{"jsonrpc":"2.0","id":8,"method":"session/list","params":{"n":2}}`)
+	a := start(w)
+	w.kill(func() {
+		w.editor(`{"jsonrpc":"2.0","id":9,"method":"session/list","params":{"n":3}}`)
+		a.seen = len(w.to(Agent))
+	})
+	a.run()
+	want := []string{`session/list {"n":1}`, `session/list {"n":2}`, `session/list {"n":3}`}
+	if got := a.log[2:]; !slices.Equal(got, want) {
+		t.Errorf("the agent read %v", got)
+	}
+}
+
+// TestLoadBehindADeath checks that nothing of a load which a dead process did not finish is left: the next turn is
+// recorded, and the next load is repeated.
+func TestLoadBehindADeath(t *testing.T) {
+	load := `{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s1"}}`
+	w := begun(t)
+	w.editor(load)
+	w.agent(agentCall) // of the history
+	w.revive()
+	if w.count(Editor, textReplayed) != 1 || w.count(Editor, `"id":7,"error"`) != 1 {
+		t.Errorf("the editor got %v", w.to(Editor))
+	}
+	w.editor(editorPrompt)
+	w.forget()
+	w.agent(agentCall)
+	w.agent(agentDone)
+	if !strings.Contains(strings.Join(w.facts, ""), "tool.completed") {
+		t.Errorf("facts %v", w.facts)
+	}
+	w.endTwo()
+	w.editor(load)
+	w.revive()
+	if w.count(Editor, `"id":7,"result"`) != 1 {
+		t.Errorf("the editor got %v", w.to(Editor))
+	}
+}
+
+// endTwo has the agent end the turn of the request 2.
+func (w *world) endTwo() {
+	w.t.Helper()
+	for id, q := range w.proxy.asked {
+		if string(q.id) == "2" {
+			w.agent(fmt.Sprintf(agentEnd, number(id)))
+			return
+		}
+	}
+	w.t.Fatal("no request")
+}
+
+// TestLooseCalls checks calls that are on the screen and of no open turn when their process ends: announced behind the
+// end of a turn, left open by one, and shown by a reload in one. They fail on the screen, once.
+func TestLooseCalls(t *testing.T) {
+	w := begun(t)
+	w.editor(editorPrompt)
+	w.agent(agentCall)
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c2"`))
+	w.reply(methodPrompt, `"result":{"stopReason":"end_turn"}`)
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`))
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c4"`))
+	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c4"`))
+	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
+	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c2"`)) // of the turn before
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`)) // again, as a call of this turn
+	w.editor(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s1"}}`)
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c5"`))
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`))
+	w.reply(methodLoad, `"result":{}`)
+	w.forget()
+	w.revive()
+	w.revive()
+	for id, want := range map[string]int{"c1": 1, "c2": 0, "c3": 1, "c4": 0, "c5": 1} {
+		if n := w.count(Editor, `"toolCallId":"`+id+`"`); n != want {
+			t.Errorf("%s failed %d times on the screen: %v", id, n, w.to(Editor))
+		}
+	}
+	if s := w.proxy.sessions["s1"]; len(s.loose)+len(s.replayed) > 0 {
+		t.Errorf("kept: %+v", s)
+	}
+}
+
+// TestDecidedBeforeGone checks that a decision which no process could have is not followed by a second end of its
+// prompt.
+func TestDecidedBeforeGone(t *testing.T) {
+	w := begun(t)
+	w.agent(agentAsks)
+	id := w.prompts[0].Prompt
+	w.do(w.proxy.AgentExited(w.now(), "exit 1"))
+	w.do(w.proxy.Decided(w.now(), id, harness.Answer{Status: fold.Rejected, By: "ada"}))
+	for _, s := range w.proxy.AgentGone(w.now(), "exit 1") {
+		if len(s.Facts) > 0 {
+			t.Errorf("facts %v", s.Facts)
+		}
 	}
 }

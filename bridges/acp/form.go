@@ -71,7 +71,7 @@ func formOf(content agent.Content, message string, params map[string]json.RawMes
 	}
 	f := &form{}
 	properties := members(params["requestedSchema"])["properties"]
-	spans, err := spansOf(properties)
+	spans, _ := spansOf(properties) // none if a property is there twice
 	for i, s := range spans {
 		x := fieldOf(content, s.name, members(properties[s.begin:s.end]))
 		x.question.ID = "q" + strconv.Itoa(i+1)
@@ -80,7 +80,7 @@ func formOf(content agent.Content, message string, params map[string]json.RawMes
 		}
 		f.fields = append(f.fields, x)
 	}
-	if err != nil || len(f.fields) == 0 || len(f.fields) > fieldsMax ||
+	if len(f.fields) == 0 || len(f.fields) > fieldsMax ||
 		len(encode(f.questions())) > events.QuestionsBytesMax {
 		return &form{unasked: true}
 	}
@@ -126,8 +126,8 @@ func (x *formField) offer(content agent.Content, value json.RawMessage, title st
 	taken := func(l string) bool {
 		return l == "" || slices.ContainsFunc(x.question.Options, func(o events.Option) bool { return o.Label == l })
 	}
-	if taken(label) {
-		label = fmt.Sprintf("option %d", len(x.values)+1)
+	for n := len(x.values) + 1; taken(label); n++ {
+		label = fmt.Sprintf("option %d", n)
 	}
 	o := events.Option{Label: label}
 	if title != text(value) {

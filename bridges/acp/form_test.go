@@ -161,3 +161,42 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+// TestLabelsAreUnique checks that each option of a form and of a permission has a label of its own, whatever the agent
+// sends, and that the label chooses this option.
+func TestLabelsAreUnique(t *testing.T) {
+	for _, values := range [][]string{{"a", "a", "a"}, {"", ""}, {"option 2", "option 2", "option 2"},
+		{"option 3", "", "", "option 2"}} {
+		x := formField{kind: "string"}
+		for _, v := range values {
+			x.offer(agent.ContentTitles, encode(v), "")
+		}
+		seen := map[string]bool{}
+		for i, o := range x.question.Options {
+			if o.Label == "" || seen[o.Label] {
+				t.Errorf("%q: the label %q is there twice", values, o.Label)
+			}
+			seen[o.Label] = true
+			if got := x.value(events.Answer{Selected: []string{o.Label}}); string(got) != string(encode(values[i])) {
+				t.Errorf("%q: the label %q is %s", values, o.Label, got)
+			}
+		}
+	}
+	for _, options := range []string{
+		`[{"optionId":"a","name":"x"},{"optionId":"b","name":"x"},{"optionId":"c","name":"x"}]`,
+		`[{"optionId":"a","name":"b (2)"},{"optionId":"b","name":"b (2)"},{"optionId":"b","name":"b (2)"}]`,
+		`[{"optionId":"a","name":"x"},{"optionId":"x"},{"optionId":"x"}]`, `[{},{},{}]`,
+	} {
+		q := &prompt{}
+		seen := map[string]bool{}
+		for i, o := range q.options(New(Config{}), json.RawMessage(options)) {
+			if o.Label == "" || seen[o.Label] || q.grants[i].label != o.Label {
+				t.Errorf("%s: the label %q is there twice", options, o.Label)
+			}
+			seen[o.Label] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("%s: %d options", options, len(seen))
+		}
+	}
+}

@@ -209,7 +209,7 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 		return nil // the agent does not wait any more
 	}
 	if q.lost && p.phase != running {
-		p.late[id] = a
+		q.closed, p.late[id] = true, a
 		return nil
 	}
 	p.unask(q)

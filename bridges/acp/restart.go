@@ -109,7 +109,6 @@ func (p *Proxy) requestsLost(why string) {
 		case q.s != nil: // the session was closed, or the log has ended the turn
 			q.s.current = nil
 			p.answer(q, cancelled(q.id))
-			p.forget(q.s)
 		case slices.Contains(repeatable, q.msg.method), q.msg.method == methodLoad && s != nil && !s.shown:
 			again = append(again, postponed{q.msg, q.gone})
 		default:
@@ -121,7 +120,7 @@ func (p *Proxy) requestsLost(why string) {
 
 // lose ends the calls of a session on the screen, except those that wait for an answer.
 func (p *Proxy) lose(s *session, why string) {
-	s.opened, s.loading, s.shown, s.restoring, s.replayed = false, false, false, false, nil
+	s.opened, s.loading, s.shown, s.restoring = false, false, false, false
 	for _, acp := range slices.Sorted(maps.Keys(s.calls)) {
 		c := s.calls[acp]
 		c.lost = true
@@ -131,6 +130,10 @@ func (p *Proxy) lose(s *session, why string) {
 				"). It may have had an effect.")
 		}
 	}
+	for _, id := range slices.Concat(s.loose, s.replayed) {
+		p.send(Editor, failedUpdate(s.acp, id, textReplayed))
+	}
+	s.loose, s.replayed = nil, nil
 	p.forget(s)
 }
 

@@ -22,6 +22,7 @@ type session struct {
 	calls    map[string]*call // of the open turn, by the agent's id
 	before   map[string]bool  // the ids of the calls of the turn before
 	replayed []string         // calls that a replay has left open
+	loose    []string         // calls of no open turn that are open on the screen
 	used     events.UsageReported
 
 	current   *asking         // the prompt request that has no reply yet, of the turn if there is one
@@ -125,7 +126,7 @@ func (p *Proxy) leave(s *session, deleted bool) {
 		p.answer(q, cancelled(q.id))
 	}
 	p.endTurn(s)
-	s.opened, s.begun = false, nil
+	s.opened, s.begun, s.loose = false, nil, nil
 	p.forget(s)
 }
 
@@ -141,8 +142,11 @@ func (p *Proxy) forget(s *session) {
 // not run them.
 func (p *Proxy) closeReplayed(s *session) {
 	for _, id := range s.replayed {
-		if s.turn == nil {
+		switch {
+		case s.turn == nil:
 			p.send(Editor, failedUpdate(s.acp, id, textReplayed))
+		case s.calls[id] == nil:
+			s.loose = follow(s.loose, id, "")
 		}
 	}
 	s.replayed = nil
@@ -179,15 +183,16 @@ func failedUpdate(session, call, why string) []byte {
 		[]block{{"content", content{"text", why}}}}}})
 }
 
-// replay follows the calls of a history.
-func (s *session) replay(id, status string) {
-	i := slices.Index(s.replayed, id)
+// follow returns the calls that are open when this one has this status.
+func follow(open []string, id, status string) []string {
+	i := slices.Index(open, id)
 	switch {
 	case i >= 0 && ended(status):
-		s.replayed = slices.Delete(s.replayed, i, i+1)
+		return slices.Delete(open, i, i+1)
 	case i < 0 && !ended(status):
-		s.replayed = append(s.replayed, id)
+		return append(open, id)
 	}
+	return open
 }
 
 // updated records what a notification of the agent says about a session, and passes it on.

@@ -81,10 +81,12 @@ func (p *Proxy) callUpdated(s *session, u map[string]json.RawMessage, line []byt
 	c := s.calls[acp]
 	switch {
 	case s.loading:
-		s.replay(acp, status)
+		s.replayed = follow(s.replayed, acp, status)
 	case s.turn == nil:
+		s.loose = follow(s.loose, acp, status)
 		p.report.Outside++
 	case acp == "", c == nil && !announced && s.before[acp]:
+		s.loose = follow(s.loose, acp, status)
 		p.report.Late++
 	case c == nil, (c.done || c.lost) && announced:
 		p.announced(s, u, line)
@@ -121,7 +123,7 @@ func (p *Proxy) newCall(s *session, acp string) *call {
 	if was := s.calls[acp]; was != nil {
 		was.done = true // the screen has the new call in its place
 	}
-	s.calls[acp] = c
+	s.calls[acp], s.loose = c, follow(s.loose, acp, statusCompleted)
 	return c
 }
 

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -109,8 +110,11 @@ func failureOf(raw json.RawMessage) events.Failure {
 func (p *Proxy) endTurn(s *session) {
 	p.settleAll(s)
 	s.before = map[string]bool{}
-	for id := range s.calls {
+	for _, id := range slices.Sorted(maps.Keys(s.calls)) {
 		s.before[id] = true
+		if !s.calls[id].done {
+			s.loose = follow(s.loose, id, "")
+		}
 	}
 	s.turn, s.calls, s.grants, s.said = nil, map[string]*call{}, nil, nil
 }

@@ -160,7 +160,17 @@ func (w *world) append(s Step) {
 		open.Incarnation, epoch = me, 1
 		facts = slices.Insert(facts, 0, events.Fact(open))
 	}
+	facts = slices.DeleteFunc(facts, func(f events.Fact) bool { // the log refuses a second decision
+		switch f.(type) {
+		case events.PromptAnswered, events.PromptRejected, events.PromptWithdrawn:
+			return slices.ContainsFunc(w.decided, func(d decided) bool { return d.prompt == f.Subject() })
+		}
+		return false
+	})
 	w.owned[s.Session] = true
+	if len(facts) == 0 {
+		return
+	}
 	w.commit(st, events.WriterHarness, events.HarnessSource("h", me), epoch, facts...)
 	if s.Open != nil {
 		w.recover(st)
