@@ -33,7 +33,7 @@ const (
 	writeTimeoutMS  = 10_000   // from the header of a request to the end of its response: no handler streams
 	idleTimeoutMS   = 5_000    // of a connection between two requests
 	headerBytesMax  = 64 << 10 // of a request
-	stopTimeoutMS   = 1_000    // for open requests when the process ends
+	stopTimeoutMS   = 300      // for open requests when the process ends: a service ends within a second
 )
 
 // Names of loopback.

@@ -257,6 +257,9 @@ func (d *deployment) report(t *testing.T) {
 		return
 	}
 	for _, n := range d.nodes {
+		if n == nil {
+			continue
+		}
 		t.Logf("%s says:\n%s", n.name, n.tail())
 		has, err := n.ask([]string{"wget", "-q", "-O", "-",
 			"http://127.0.0.1:" + watchPort + "/jsz?accounts=true&streams=true&raft=true"})
