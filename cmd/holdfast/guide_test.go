@@ -20,6 +20,7 @@ const (
 	cluster    = "needs a Kubernetes cluster"
 	agentGuide = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
 	server     = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
+	cellGuide  = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
 	network    = "fetches a program or an image from the network"
 )
 
@@ -49,11 +50,11 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"make -s render OVERLAY=deploy/k8s/overlays/production | kubectl apply -f -":           cluster,
 	"kubectl -n holdfast rollout status deployment/holdfast-ledger":                        cluster,
 	"kubectl -n holdfast port-forward service/nats 4222 &":                                 cluster,
-	"me=./secrets/holdfast-person-screen":                                                  cluster,
-	"export HOLDFAST_NATS=tls://screen@127.0.0.1:4222 HOLDFAST_PASSWORD_FILE=$me/password": cluster,
+	"me=./secrets/holdfast-person-screen":                                                  cellGuide,
+	"export HOLDFAST_NATS=tls://screen@127.0.0.1:4222 HOLDFAST_PASSWORD_FILE=$me/password": cellGuide,
 	"export HOLDFAST_TLS_CA=$me/ca.crt HOLDFAST_TLS_CERT=$me/tls.crt " +
-		"HOLDFAST_TLS_KEY=$me/tls.key": cluster,
-	"holdfast doctor": cluster,
+		"HOLDFAST_TLS_KEY=$me/tls.key": cellGuide,
+	"holdfast doctor": cellGuide,
 }, "agent.md": {
 	"holdfast send reviewer/docs one two three": agentGuide,
 	"holdfast events reviewer/docs":             agentGuide,

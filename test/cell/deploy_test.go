@@ -36,7 +36,8 @@ type deployment struct {
 	t        *testing.T
 	secrets  *world // for its secrets
 	net      network
-	pod      *spec // of a node; nil: that of the manifests
+	pod      *spec                        // of a node; nil: that of the manifests
+	change   func(variable string) string // of services: NAME=value; nil: none
 	nodes    [nodesMax]*pod
 	disks    [nodesMax]disk
 	limited  bool // the disks have a size
@@ -182,6 +183,11 @@ func (d *deployment) service(service, name string) {
 	here := strings.NewReplacer("nats:"+clientPort, d.net.clients(), "/etc/holdfast", d.secrets.folder(service))
 	for _, e := range c.environment(d.t, name) {
 		r.env = append(r.env, here.Replace(e))
+	}
+	for i := range r.env {
+		if d.change != nil {
+			r.env[i] = d.change(r.env[i])
+		}
 	}
 	if d.pod != nil { // of the overlay with one node
 		r.env = append(r.env, "HOLDFAST_REPLICAS=1")

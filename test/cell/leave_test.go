@@ -17,8 +17,8 @@ import (
 // leaveMax is how long a process of a service takes to end after SIGTERM.
 const leaveMax = time.Second
 
-// TestServicesEndWithinASecond: the only process of each service ends within a second of SIGTERM while a harness writes,
-// people ask, its metrics are read over a connection that stays, and a probe has connected and asks nothing.
+// TestServicesEndWithinASecond: the only process of each service ends within a second of SIGTERM while a harness
+// writes, people ask, its metrics are read over a connection that stays, and a probe has connected and asks nothing.
 func TestServicesEndWithinASecond(t *testing.T) {
 	programs(t)
 	d := &deployment{t: t, net: newNetwork(t), secrets: &world{t: t, dir: t.TempDir()}}
