@@ -37,6 +37,8 @@ type deployment struct {
 	secrets  *world // for its secrets
 	net      network
 	pod      *spec                        // of a node; nil: that of the manifests
+	from     string                       // what the disk of a node has when it starts; "": nothing
+	store    string                       // of the only node
 	change   func(variable string) string // of services: NAME=value; nil: none
 	nodes    [nodesMax]*pod
 	disks    [nodesMax]disk
@@ -141,6 +143,11 @@ func (d *deployment) node(i int, conf string) {
 	}
 	c, dir, name := manifest.Containers[0], d.t.TempDir(), nodeName(i)
 	d.disks[i], d.limited = newDisk(d.t, diskBytes)
+	if d.from != "" {
+		if err := os.CopyFS(d.disks[i].dir, os.DirFS(d.from)); err != nil {
+			d.t.Fatal(err)
+		}
+	}
 	settle := func(s string) string {
 		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "/data", d.disks[i].dir,
 			reserveInKiB, fmt.Sprint("reserve_kib=", reserveBytes>>10))

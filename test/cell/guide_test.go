@@ -28,7 +28,7 @@ func TestCommandsOfTheKubernetesGuide(t *testing.T) {
 			} else {
 				users := `--harness my-agent --person screen --operator operator`
 				g.run(g.commands(`^holdfast secrets \./secrets `+users+`$`, 2)[0])
-				g.run(g.commands(`^holdfast permissions `+users+` --passwords \S+ > deploy/k8s/nats/permissions\.conf$`, 1)[0])
+				g.run(g.commands(`^holdfast permissions `+users+` --passwords \S+ > \S+/permissions\.conf$`, 1)[0])
 			}
 			d := g.deploy(login)
 			check := g.commands(`^(me=|export HOLDFAST_|holdfast doctor$)`, 4)
