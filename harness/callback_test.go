@@ -9,12 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -447,9 +446,23 @@ func TestLogLines(t *testing.T) {
 	if dropped != 5 {
 		t.Errorf("%d lines are said to be dropped, want 5", dropped)
 	}
-	none, _ := harness.Detach(nil)
-	if none.GetLevel() != zerolog.Disabled {
-		t.Error("lines are made although there is no logger")
+}
+
+// TestFewLines: without a logger the default one gets warnings and lines about the connection, and nothing else.
+func TestFewLines(t *testing.T) {
+	kept, said := linesOf(t)
+	was := slog.Default()
+	slog.SetDefault(kept)
+	defer slog.SetDefault(was)
+	few, lines := harness.Detach(nil)
+	few.Info().Str("entity", "harness").Msg("claimed")
+	few.Info().Str("entity", "broker").Msg("broker back")
+	few.Warn().Msg("fenced")
+	for lines.Busy() {
+		lines.Flush(context.Background())
+	}
+	if got := strings.Join(said(), "; "); got != `level=INFO msg="broker back"; level=WARN msg=fenced` {
+		t.Errorf("without a logger: %s", got)
 	}
 }
 

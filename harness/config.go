@@ -74,9 +74,10 @@ type Config struct {
 	// BufferFactsMax and BufferBytesMax bound what waits to be stored in this process, in facts and in bytes of JSON.
 	// Defaults: 100,000 and 64 MiB. Too small: calls fail with [ErrBufferFull] in a short outage. Too large: memory.
 	BufferFactsMax, BufferBytesMax int
-	// Log takes one line for each decision about the lease and about who owns a session. Default: nothing is logged.
-	// Its handler runs on a goroutine of its own, so it may block, and may call the client. Keys: service, session,
-	// entity, id, seq, epoch, reason, err, took.
+	// Log takes one line for each decision about the lease and about who owns a session. Default: [slog.Default] takes
+	// warnings, and what Connect waits for; slog.New(slog.DiscardHandler) takes nothing. Its handler runs on a
+	// goroutine of its own, so it may block, and may call the client. Keys: service, session, entity, id, seq, epoch,
+	// reason, err, took.
 	Log *slog.Logger
 }
 

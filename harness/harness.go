@@ -212,41 +212,51 @@ type Harness struct {
 	working   bool                    // Work runs
 }
 
-// Connect draws an incarnation and takes its lease, in state starting. It waits for the broker until ctx ends. Errors:
-// [ErrUnreachable], [ErrForbidden], [ErrNoCell], or what is wrong with the configuration.
+// Connect draws an incarnation and takes its lease, in state starting. It waits for the broker until ctx ends, and for
+// the cell on it for 5 s; after a second it logs what it waits for. Errors: [ErrUnreachable], [ErrForbidden],
+// [ErrNoCell], or what is wrong with the configuration.
 func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	log, lines := detach(cfg.Log)
+	w := newWait(cfg, log)
+	h, err := connect(ctx, cfg, log, lines, w.note)
+	w.end(err == nil)
+	if err != nil {
+		lines.flush(ctx)
+		return nil, cfg.connectFault(err)
+	}
+	return h, nil
+}
+
+// connect is Connect with a valid configuration.
+func connect(ctx context.Context, cfg Config, log zerolog.Logger, lines *lines, note func(error)) (*Harness, error) {
 	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds,
 		PasswordFile: cfg.PasswordFile, NKey: cfg.NKey,
 		TLSCA: cfg.TLSCA, TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
 		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID),
-		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: log})
+		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: log, Trying: note})
 	if err != nil {
-		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
+		return nil, err
 	}
 	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{},
 		offers: map[string]session.Work{},
 		dirty:  map[string]bool{}, workReady: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
-	if err := h.start(ctx); err != nil {
+	if err := h.start(ctx, note); err != nil {
 		h.cancel(ErrClosed)
 		b.Close()
-		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
+		return nil, err
 	}
 	return h, nil
 }
 
 // start is everything of Connect that can fail.
-func (h *Harness) start(ctx context.Context) error {
-	if _, err := h.bus.Log.LastSeq(ctx); errors.Is(err, bus.ErrNotFound) {
-		return fmt.Errorf("%w: prefix %s: start `holdfast up`, or a service, first", ErrNoCell, h.bus.Cell().Prefix())
-	}
-	l, err := h.begin(ctx)
+func (h *Harness) start(ctx context.Context, note func(error)) error {
+	l, err := h.beginInCell(ctx, note)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func TestWithoutAConnection(t *testing.T) {
 		"answer":      func(ctx context.Context) error { _, err := x.s.Answer(ctx, "p1"); return err },
 		"owner":       func(ctx context.Context) error { return x.s.verifyOwner(ctx) },
 		"what is new": func(ctx context.Context) error { return x.s.catchUp(ctx) },
-		"start again": func(ctx context.Context) error { return x.h.start(ctx) },
+		"start again": func(ctx context.Context) error { return x.h.start(ctx, func(error) {}) },
 		"reclaiming":  func(context.Context) error { _, _, err := x.s.reclaiming(l, l, st.Epoch); return err },
 		"a doubt": func(context.Context) error {
 			apart := newSession(x.h, events.Ref{Harness: "laptop", Session: "apart"})

@@ -21,7 +21,8 @@ const (
 // lines hands log lines to the logger of [Config] in order, on a goroutine that holds no lock and does nothing else. So
 // that logger may block, and may call the client, at any time.
 type lines struct {
-	to *slog.Logger // nil: nothing is logged
+	to  *slog.Logger
+	few bool // only warnings, and lines about the connection
 
 	mu      sync.Mutex
 	waiting []line
@@ -35,11 +36,14 @@ type line struct {
 	text  []byte // one JSON object
 }
 
-// detach returns a logger that never blocks and writes to this one.
+// entityBroker marks lines about the connection to the broker.
+const entityBroker = "broker"
+
+// detach returns a logger that never blocks and writes to this one, or a few lines to the default one.
 func detach(to *slog.Logger) (zerolog.Logger, *lines) {
 	l := &lines{to: to}
 	if to == nil {
-		return zerolog.Nop(), l
+		l.to, l.few = slog.Default(), true
 	}
 	return zerolog.New(l), l
 }
@@ -63,6 +67,9 @@ func (l *lines) Write(p []byte) (int, error) { return l.WriteLevel(zerolog.NoLev
 
 // WriteLevel implements [zerolog.LevelWriter].
 func (l *lines) WriteLevel(level zerolog.Level, p []byte) (int, error) {
+	if l.few && levelOf(level) < slog.LevelWarn && !bytes.Contains(p, []byte(`"entity":"`+entityBroker+`"`)) {
+		return len(p), nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= linesMax {

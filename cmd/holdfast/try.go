@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -290,7 +291,8 @@ type painter struct {
 // run paints until ctx ends, and closes its session.
 func (p *painter) run(ctx context.Context) error {
 	h, err := harness.Connect(ctx,
-		harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version})
+		harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version,
+			Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

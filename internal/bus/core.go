@@ -59,6 +59,9 @@ var (
 // also without a scheme.
 func Redacted(urls string) string { return core.Redacted(urls) }
 
+// WhyAway returns what an error says about the address at which no broker answers, "" if it says little.
+func WhyAway(address string, err error) string { return core.WhyAway(address, err) }
+
 // LoginOf returns the name of the user that logs in, the user in the broker's URL. It is never a token.
 func LoginOf(cfg Config) string { return core.LoginOf(cfg) }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -117,7 +118,8 @@ func (a *agent) live(ctx context.Context) error {
 	}
 	h, err := harness.Connect(ctx, a.spec.Login.On(harness.Config{ID: a.spec.Harness, URL: a.spec.URL,
 		Prefix: a.spec.Prefix,
-		TTL:    time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"}))
+		TTL:    time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill",
+		Log: slog.New(slog.DiscardHandler)}))
 	if err != nil {
 		return err
 	}

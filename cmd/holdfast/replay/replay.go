@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -122,7 +123,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 	player := opencode.Player{Fast: cfg.Fast, OnStep: func(step opencode.Step) { s.afterStep(ctx, &step) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
 			return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix,
-				TTL: cfg.TTL, Version: cfg.Version}))
+				TTL: cfg.TTL, Version: cfg.Version, Log: slog.New(slog.DiscardHandler)}))
 		}}
 	s.from = steps[0].At
 	if err := player.Play(ctx, steps, report.Dead); err != nil {

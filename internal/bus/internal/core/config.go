@@ -63,6 +63,8 @@ type Config struct {
 	ObjectBytesMax int64
 	// Log takes one line for each lost and regained connection. Default: nothing is logged.
 	Log zerolog.Logger
+	// Trying receives the error of each attempt of [Open] that failed, in place of Log. Default: Log.
+	Trying func(error)
 }
 
 // prioritizing is an embedded server whose gate is shared by its whole process.

@@ -156,7 +156,10 @@ func (c *Conn) connect(ctx context.Context) error {
 	}
 	said := ""
 	err := backoff.RetryNotify(try, backoff.WithContext(NewBackoff(), ctx), func(err error, _ time.Duration) {
-		if err.Error() != said { // each reason is logged once
+		switch {
+		case c.Config.Trying != nil:
+			c.Config.Trying(unreachable("connect to "+c.target(), err))
+		case err.Error() != said: // each reason is logged once
 			said = err.Error()
 			c.Log.Warn().AnErr("err", err).Str("service",
 				c.Config.Name).Msg("no broker at " + c.target() + " yet: trying on")
@@ -254,7 +257,7 @@ func (c *Conn) stillAway(_ *nats.Conn, err error) {
 
 func (c *Conn) reconnected(*nats.Conn) {
 	c.authErr.Store(nil)
-	c.Log.Info().Str("service", c.Config.Name).Msg("broker back")
+	c.Log.Info().Str("service", c.Config.Name).Str("entity", "broker").Msg("broker back")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.awayText = ""
@@ -320,13 +323,22 @@ func (c *Conn) check(ctx context.Context) error {
 			return Translate(op, jetstream.ErrJetStreamNotEnabled)
 		case !errors.Is(err, ErrUnreachable):
 			return err
-		case !Pause(ctx, pace.NextBackOff()):
-			if c.NC.IsConnected() {
-				return fmt.Errorf("%w: %w", ErrNoAnswer, c.Late(op, err))
-			}
-			return c.Late(op, err)
+		}
+		if c.Config.Trying != nil {
+			c.Config.Trying(c.noAnswer(op, err))
+		}
+		if !Pause(ctx, pace.NextBackOff()) {
+			return c.noAnswer(op, err)
 		}
 	}
+}
+
+// noAnswer returns the error of a JetStream that does not answer.
+func (c *Conn) noAnswer(op string, err error) error {
+	if c.NC.IsConnected() {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, c.Late(op, err))
+	}
+	return c.Late(op, err)
 }
 
 // IgnoreClosed drops the error of an unsubscribe without a connection.
