@@ -42,13 +42,16 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 }
 
 func diffCommand(a *app) *cobra.Command {
-	long, example := describe(`Print what differs between a session at two places of the log: each field of its document
-with its value before and after. Without a second SEQ the session is compared as it is now. With --json each
-line is {"path", "before", "after"}.`,
-		"holdfast diff my-agent/build-42 4711 4720", "holdfast diff build-42 4711")
+	var all bool
+	long, example := describe(`Print what differs between a session at two places of the log: its phase and owner,
+turns, calls, prompts, messages, retries, compactions, usage and policy, each before and after. Without a second SEQ the
+session is compared as it is now. --all prints each field of its document that differs, and so does --json, one
+{"path", "before", "after"} a line.`,
+		"holdfast diff my-agent/build-42 4711 4720", "holdfast diff build-42 4711 --all")
 	cmd := &cobra.Command{Use: "diff S SEQ [SEQ]", Short: "Compare a session at two places of its log", Long: long,
 		Example: example, GroupID: groupInspect, Args: arguments(2, 3, "the session S", "the sequence SEQ")}
 	a.addFlags(cmd, optionsCommand)
+	cmd.Flags().BoolVar(&all, "all", false, "print each field of the document that differs")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var places []uint64
 		for _, arg := range args[1:] {
@@ -59,14 +62,15 @@ line is {"path", "before", "after"}.`,
 			places = append(places, place)
 		}
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			return a.printDiff(ctx, b, r, places)
+			return a.printDiff(ctx, b, r, places, all)
 		})
 	}
 	return cmd
 }
 
-// printDiff prints the changes of a session from one place to the other one, or to now.
-func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []uint64) error {
+// printDiff prints the changes of a session from one place to the other one, or to now; all of its fields, or what a
+// person sees.
+func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []uint64, all bool) error {
 	before, err := a.past(ctx, b, r, places[0])
 	if err != nil {
 		return err
@@ -91,5 +95,13 @@ func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []
 		a.printError("nothing differs")
 		return nil
 	}
-	return a.print(terminal.Diff(changes, a.style(a.Stdout)))
+	if all {
+		return a.print(terminal.Diff(changes, a.style(a.Stdout)))
+	}
+	text := terminal.Compare(before, after, a.style(a.Stdout))
+	if text == "" {
+		a.printError("nothing differs that a person sees: --all prints the %s that differ",
+			terminal.Plural(len(changes), "field"))
+	}
+	return a.print(text)
 }

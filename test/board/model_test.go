@@ -82,6 +82,15 @@ func TestViewModels(t *testing.T) {
 		{"the past", `JSON.stringify(history.differences({a: 1, head: {x: 1}, b: {c: [1], d: 2}},
 			{a: 1, b: {c: [2], d: 2}, e: "x"}))`,
 			`[{"path":"b.c","from":"[1]","to":"[2]"},{"path":"e","from":"–","to":"x"}]`},
+		{"what a person sees of it", `history.compared({phase: "running", turn: {id: "t", cause: "message", attempt: 1},
+			tools: {c: {name: "bash"}}, recent: [{entity: "tool", id: "old", outcome: "completed"}], seq: 4},
+			{phase: "idle", recent: [{entity: "tool", id: "c", name: "bash", outcome: "interrupted",
+			reason: "owner-lost"},
+			{entity: "turn", id: "t", outcome: "completed"}],
+			retry: {state: "abandoned", reason: "quota"}, seq: 9})
+			.map((d) => [d.what, d.name, d.from, d.to].join("|")).join()`,
+			"phase||running|idle,retry||–|given up: quota,tool c|bash|runs|interrupted (owner-lost)," +
+				"turn t||open (message, attempt 1)|completed"},
 		{"sub-agents under their parents", `history.tree([{session: "c", parent: "b"}, {session: "r"}, {session: "b",
 			parent: "r"}]).map((n) => n.depth + n.document.session).join(" ")`, "0r 1b 2c"},
 		{"malformed events", `history.timeline([{seq: 3, writer: "harness", events: [

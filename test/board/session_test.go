@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -58,6 +59,10 @@ func TestSessionSaysWhy(t *testing.T) {
 	eval[bool](p, fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began))
 	p.wait(`document.querySelector("#differences")`)
 	p.shows("then: running")
+	if got := eval[string](p, `[...document.querySelectorAll("#compared tbody th")].map((e) => e.textContent.trim())
+		.join()`); !strings.Contains(got, "phase") || strings.Contains(got, "seq") {
+		t.Errorf("compared: %s", got)
+	}
 	if !eval[bool](p, `[...document.querySelectorAll("#differences th")].some((e) => e.textContent === "seq")`) {
 		t.Error("the difference of two documents lacks their places")
 	}

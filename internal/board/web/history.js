@@ -151,6 +151,54 @@ export function tree(documents) {
   return list;
 }
 
+// said returns what a person asks about a document, as a map from what and id to {name, text, ended}. It is what
+// `holdfast diff` compares.
+function said(doc) {
+  const why = (text, reason) => (reason ? `${text} (${reason})` : text);
+  const all = new Map();
+  const add = (what, text, name, ended) => {
+    if (text && !all.has(what)) all.set(what, { text: String(text), name, ended });
+  };
+  const { turn, retry, compaction, usage, pending } = doc;
+  add("phase", doc.phase);
+  add("owner", doc.owned ? `#${doc.incarnation} e${doc.epoch}` : doc.left || "none");
+  for (const field of ["title", "agent", "model"]) add(field, doc[field]);
+  add("closed", doc.closed?.reason);
+  if (turn) add(`turn ${turn.id}`, `open (${turn.cause}, attempt ${Math.max(turn.attempt, 1)})`);
+  if (pending?.turn) add(`wanted ${pending.turn.turn}`, `a turn (${pending.turn.cause})`);
+  if (pending?.stop) add(`stop ${pending.stop.turn}`, `wanted by ${pending.stop.by || pending.stop.actor}`);
+  for (const w of doc.waits_for ?? []) add(`waits for ${w.child}`, `call ${w.call}`);
+  for (const [id, t] of Object.entries(doc.tools ?? {})) add(`tool ${id}`, "runs", t.name);
+  for (const [id, p] of Object.entries(doc.prompts ?? {})) {
+    add(`prompt ${id}`, why(p.status, p.reason) + (p.status === "awaiting" ? "" : ", not delivered"), p.kind);
+  }
+  for (const m of doc.queue ?? []) add(`message ${m.message}`, "queued");
+  if (doc.held_seq) add("queue", "waits for a person");
+  if (retry?.state) {
+    add("retry", retry.state === "abandoned" ? `given up: ${retry.reason}`
+      : why(`attempt ${retry.attempt} ${retry.state}`, retry.error?.kind));
+  }
+  if (doc.continuations?.state === "held") add("answers", `not taken: ${doc.continuations.reason}`);
+  if (compaction) add(`compaction ${compaction.id}`, why(compaction.state, compaction.reason));
+  if (usage) add("usage", usage.limit ? `${usage.used} of ${usage.limit} tokens` : `${usage.used} tokens`);
+  if (doc.ignored?.count) add("ignored", doc.ignored.count);
+  if (doc.parked) add("parked", doc.parked);
+  for (const [key, value] of Object.entries(doc.policy ?? {})) add(`policy ${key}`, JSON.stringify(value));
+  for (const e of doc.recent ?? []) add(`${e.entity} ${e.id}`, why(e.outcome, e.reason), e.name, true);
+  return all;
+}
+
+// compared returns what a person sees differ between two documents: {what, name, from, to}, as text. An ending that is
+// too long ago for a document is no difference.
+export function compared(a, b) {
+  const [was, is] = [said(a), said(b)];
+  return [...new Set([...is.keys(), ...was.keys()])]
+    .map((what) => [what, was.get(what), is.get(what)])
+    .filter(([, from, to]) => from?.text !== to?.text && !(from?.ended && !to))
+    .map(([what, from, to]) => ({ what: visible(what), name: visible(to?.name ?? from?.name ?? ""),
+      from: visible(from?.text ?? "–"), to: visible(to?.text ?? "–") }));
+}
+
 // differences returns the fields in which two documents differ: {path, from, to}, as text. The head of a document only
 // repeats its fields for services.
 export function differences(a, b, path = "") {

@@ -303,9 +303,14 @@ function pastPart(page) {
 function differencePart({ before, after }) {
   const list = history.differences(before, after);
   if (list.length === 0) return html`<p class="note">no difference</p>`;
-  return html`<table id="differences"><thead><tr><th>field</th><th>then: ${visible(before.phase)}</th>
-    <th>other: ${visible(after.phase)}</th></tr></thead>
-    <tbody>${list.map((d) => html`<tr><th>${d.path}</th><td>${d.from}</td><td>${d.to}</td></tr>`)}</tbody></table>`;
+  const head = (what) => html`<thead><tr><th>${what}</th><th>then: ${visible(before.phase)}</th>
+    <th>other: ${visible(after.phase)}</th></tr></thead>`;
+  return html`<table id="compared">${head("what")}<tbody>${history.compared(before, after).map((d) =>
+    html`<tr><th>${d.what} <span class="soft">${d.name}</span></th><td>${d.from}</td><td>${d.to}</td></tr>`)}</tbody>
+    </table>
+    <details><summary>all fields (${list.length})</summary><table id="differences">${head("field")}
+    <tbody>${list.map((d) => html`<tr><th>${d.path}</th><td>${d.from}</td><td>${d.to}</td></tr>`)}</tbody></table>
+    </details>`;
 }
 
 function timelinePart(page) {
