@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,8 @@ func sidecarCommand(a *app) *cobra.Command {
 line, on standard input and output. The agent starts it and talks to it; docs/reference/sidecar.json has the methods.
 
 The end of standard input is the death of the agent: the sidecar stores nothing more, and recovery follows as for a
-killed process. An agent that leaves calls close first. On SIGTERM the sidecar cancels the turns, waits at most 10 s for
+killed process. So is the end of the process that started the sidecar, except on Windows: a child of the agent may keep
+the input open. An agent that leaves calls close first. On SIGTERM the sidecar cancels the turns, waits at most 10 s for
 them, and releases the sessions.
 
 With --socket it serves a unix socket: each connection is one agent. Only the user of the sidecar can connect.`,
@@ -48,6 +51,7 @@ With --socket it serves a unix socket: each connection is one agent. Only the us
 // connection, and no signal that ends this process.
 func (a *app) serveAgent(ctx context.Context, cfg sidecar.Config) error {
 	signal.Ignore(syscall.SIGPIPE)
+	cfg.Orphaned = orphaned(os.Getppid())
 	err := sidecar.Serve(ctx, cfg, a.Stdin, a.Stdout)
 	if ctx.Err() != nil && errors.Is(err, sidecar.ErrGone) {
 		return nil // both were asked to end
@@ -64,4 +68,22 @@ func (a *app) sidecarConfig(verbose bool) sidecar.Config {
 	return sidecar.Config{ConnectTimeout: a.timeout, Harness: harness.Config{URL: a.nats, Creds: a.creds,
 		PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey,
 		Prefix: a.prefix, Log: slog.New(slog.NewTextHandler(a.beside, &slog.HandlerOptions{Level: level}))}}
+}
+
+// parentPollMS is the interval of the checks whether the process that started this one lives.
+const parentPollMS = 250
+
+// orphaned returns a channel that is closed after the process that started this one, its parent, has ended. It is one
+// interval late, so that a close that the agent has sent before its end is read first. On Windows the parent never
+// changes.
+func orphaned(parent int) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		for lives := true; lives; {
+			lives = os.Getppid() == parent
+			time.Sleep(parentPollMS * time.Millisecond)
+		}
+		close(gone)
+	}()
+	return gone
 }

@@ -54,6 +54,9 @@ var (
 type Config struct {
 	Harness        harness.Config // connection and log; the agent names the rest in connect
 	ConnectTimeout time.Duration  // how long connect tries to reach the broker; 0: 10 s
+	// Orphaned is closed when the process of the agent has ended: a child of it may hold its stream open. nil: only the
+	// end of the stream is the death of the agent.
+	Orphaned <-chan struct{}
 }
 
 // agent is one connection: a process in another language.
@@ -115,8 +118,15 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		a.verbs[v.Name] = v
 	}
 	go a.refuse()
-	read := make(chan error, 1)
+	read := make(chan error, 2) // what follows is as the end of the stream, also while the stream stays open
 	go func() { read <- a.read(in) }()
+	go func() {
+		select {
+		case <-cfg.Orphaned:
+			read <- nil
+		case <-a.gone:
+		}
+	}()
 	var err error
 	select {
 	case err = <-read:

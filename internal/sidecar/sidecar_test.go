@@ -142,6 +142,22 @@ func TestDeathWithinAStep(t *testing.T) {
 	}
 }
 
+// TestOrphaned: the end of the agent's process is its death, also while a child of it holds its stream open.
+func TestOrphaned(t *testing.T) {
+	w := newWorld(t)
+	died := make(chan struct{})
+	p := w.begins(func(c *sidecar.Config) { c.Orphaned = died })
+	p.wants("connect", object{"id": shop.Harness})
+	p.wants("open", object{"session": shop.Session})
+	close(died)
+	if err := p.end(); !errors.Is(err, sidecar.ErrGone) {
+		t.Errorf("%v, want ErrGone", err)
+	}
+	if st := natstest.Session(t, w.bus, shop); st.Left == session.LeftReleased {
+		t.Error("the session of a dead agent was released")
+	}
+}
+
 // TestDeathAfterClose: a stream that ends right after close does not make the end a death, also while a turn runs.
 func TestDeathAfterClose(t *testing.T) {
 	w := newWorld(t)
