@@ -29,23 +29,20 @@ const (
 
 // container has the fields of a container of the manifests that a process needs.
 type container struct {
-	Name    string   `yaml:"name"`
-	Command []string `yaml:"command"`
-	Args    []string `yaml:"args"`
-	Env     []struct {
-		Name      string `yaml:"name"`
-		Value     string `yaml:"value"`
-		ValueFrom struct {
-			FieldRef struct {
-				FieldPath string `yaml:"fieldPath"`
-			} `yaml:"fieldRef"`
-		} `yaml:"valueFrom"`
-	} `yaml:"env"`
+	Name    string     `yaml:"name"`
+	Command []string   `yaml:"command"`
+	Args    []string   `yaml:"args"`
+	Env     []variable `yaml:"env"`
 	EnvFrom []struct {
 		ConfigMapRef struct {
 			Name string `yaml:"name"`
 		} `yaml:"configMapRef"`
 	} `yaml:"envFrom"`
+	Resources struct {
+		Limits struct {
+			Memory string `yaml:"memory"`
+		} `yaml:"limits"`
+	} `yaml:"resources"`
 	Lifecycle struct {
 		PreStop struct {
 			Exec command `yaml:"exec"`
@@ -54,6 +51,16 @@ type container struct {
 	StartupProbe   *check `yaml:"startupProbe"`
 	LivenessProbe  *check `yaml:"livenessProbe"`
 	ReadinessProbe *check `yaml:"readinessProbe"`
+}
+
+type variable struct {
+	Name      string `yaml:"name"`
+	Value     string `yaml:"value"`
+	ValueFrom struct {
+		FieldRef struct {
+			FieldPath string `yaml:"fieldPath"`
+		} `yaml:"fieldRef"`
+	} `yaml:"valueFrom"`
 }
 
 type command struct {

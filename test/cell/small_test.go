@@ -3,6 +3,7 @@ package cell
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,8 +74,44 @@ func TestTheOnlyNodeEndsAtOnce(t *testing.T) {
 // startupMinS is the least time that a node has to read its streams.
 const startupMinS = 300
 
+// selects reports whether the target of a patch is this object.
+func selects(target, object map[string]any) bool {
+	meta := object["metadata"].(map[string]any)
+	if name := target["name"]; target["kind"] != object["kind"] || name != nil && name != meta["name"] {
+		return false
+	}
+	label, labelled := target["labelSelector"].(string)
+	key, value, _ := strings.Cut(label, "=")
+	return !labelled || meta["labels"].(map[string]any)[key] == value
+}
+
+// TestGoKnowsItsMemory: each container tells Go nine tenths of its limit, in each overlay. With all of it the kernel
+// would kill the process before Go frees memory.
+func TestGoKnowsItsMemory(t *testing.T) {
+	files := map[string]string{"nats/nats.yaml": "StatefulSet"}
+	for _, s := range services {
+		files["base/"+s+".yaml"] = "Deployment"
+	}
+	units := map[string]int{"Mi": 1, "Gi": 1 << 10}
+	for _, overlay := range []string{"small", "production"} {
+		for file, kind := range files {
+			c := overlaid(t, overlay, file, kind).Containers[0]
+			text := c.Resources.Limits.Memory
+			limit, err := strconv.Atoi(text[:len(text)-2])
+			if limit *= units[text[len(text)-2:]]; err != nil || limit == 0 {
+				t.Fatalf("%s: a limit of %q: %v", file, text, err)
+			}
+			want := fmt.Sprintf("%dMiB", limit*9/10)
+			at := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == "GOMEMLIMIT" })
+			if at < 0 || c.Env[at].Value != want {
+				t.Errorf("%s of %s: a limit of %s wants GOMEMLIMIT=%s: %+v", file, overlay, text, want, c.Env)
+			}
+		}
+	}
+}
+
 // overlaid returns the pod of an object of a kind as an overlay patches it. It knows the operations that the overlays
-// use: replace and remove, below the pod.
+// use: replace and remove.
 func overlaid(t *testing.T, overlay, file, kind string) *spec {
 	t.Helper()
 	var object, k map[string]any
@@ -90,7 +127,7 @@ func overlaid(t *testing.T, overlay, file, kind string) *spec {
 	}
 	for _, one := range k["patches"].([]any) {
 		p := one.(map[string]any)
-		if p["target"].(map[string]any)["kind"] != kind {
+		if !selects(p["target"].(map[string]any), object) {
 			continue
 		}
 		var ops []struct {
