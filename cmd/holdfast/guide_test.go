@@ -21,6 +21,7 @@ const (
 	agentGuide = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
 	server     = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
 	cellGuide  = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
+	acpGuide   = "TestAnswers of test/acp answers a permission of an agent"
 	network    = "fetches a program or an image from the network"
 )
 
@@ -55,6 +56,9 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"export HOLDFAST_TLS_CA=$me/ca.crt HOLDFAST_TLS_CERT=$me/tls.crt " +
 		"HOLDFAST_TLS_KEY=$me/tls.key": cellGuide,
 	"holdfast doctor": cellGuide,
+}, "acp.md": {
+	"holdfast prompts": acpGuide,
+	`holdfast answer opencode/SESSION PROMPT "Allow once"`: acpGuide,
 }, "agent.md": {
 	"holdfast send reviewer/docs one two three": agentGuide,
 	"holdfast events reviewer/docs":             agentGuide,
