@@ -174,6 +174,10 @@ func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
 	}
 	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
 		func(line string) bool { return line == "" })
+	if len(lines) == 0 && len(prompt.Questions) == 1 {
+		lines = []string{terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s %s=TEXT", st.Ref(),
+			prompt.Questions[0].ID))}
+	}
 	return text, strings.Join(lines, "\n  ")
 }
 
