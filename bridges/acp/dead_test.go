@@ -129,6 +129,9 @@ func TestSeveralPromptsOfATurn(t *testing.T) {
 		}
 		w.person(f.Prompt, events.PromptAnswered{Prompt: f.Prompt, By: "ada", Answers: []events.Answer{
 			{Question: events.PermissionQuestion, Selected: []string{"Allow"}}}})
+		if n == 0 {
+			w.agent(notify(`"sessionUpdate":"agent_message_chunk"`)) // the process has not read the first answer
+		}
 	}
 	a.run()
 	said := a.log[len(a.log)-1]
@@ -500,6 +503,7 @@ func TestCancelledLost(t *testing.T) {
 			`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}`},
 	} {
 		w := asked(t)
+		w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c9","status":"completed"`))
 		w.revive()
 		w.forget()
 		c.cancel(w)
@@ -522,6 +526,10 @@ func TestCancelledLost(t *testing.T) {
 // TestStop checks that a person stops a running turn from outside of the editor.
 func TestStop(t *testing.T) {
 	w := atTurn(t, agent.ContentTitles)
+	w.do(w.proxy.Stop(w.now(), "s9"))
+	if n := w.count(Agent, methodCancel); n != 0 {
+		t.Error("the turn of another session is stopped")
+	}
 	w.do(w.proxy.Stop(w.now(), "s1"))
 	if m, err := parse([]byte(w.last(Agent))); err != nil || m.method != methodCancel || m.sessionID() != "s1" {
 		t.Errorf("the agent got %s", w.last(Agent))
@@ -708,8 +716,8 @@ func TestGone(t *testing.T) {
 	a.run()
 	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":10`, 1))
 	a.run()
-	if w.last(Editor) != fmt.Sprintf(agentEnd, "10") {
-		t.Errorf("behind a start: %s", w.last(Editor))
+	if w.last(Editor) != fmt.Sprintf(agentEnd, "10") || w.count(Editor, `"id":7,"result"`) > 0 {
+		t.Errorf("behind a start: %v", w.to(Editor))
 	}
 	// Without the end of the process before: the end is part of it.
 	w = asked(t)
@@ -1163,6 +1171,7 @@ func TestLooseCalls(t *testing.T) {
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`))
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c4"`))
 	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c4"`))
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c6"`))
 	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
 	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c2"`)) // of the turn before
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`)) // again, as a call of this turn
@@ -1173,7 +1182,7 @@ func TestLooseCalls(t *testing.T) {
 	w.forget()
 	w.revive()
 	w.revive()
-	for id, want := range map[string]int{"c1": 1, "c2": 0, "c3": 1, "c4": 0, "c5": 1} {
+	for id, want := range map[string]int{"c1": 1, "c2": 0, "c3": 1, "c4": 0, "c5": 1, "c6": 1} {
 		if n := w.count(Editor, `"toolCallId":"`+id+`"`); n != want {
 			t.Errorf("%s failed %d times on the screen: %v", id, n, w.to(Editor))
 		}
@@ -1195,5 +1204,125 @@ func TestDecidedBeforeGone(t *testing.T) {
 		if len(s.Facts) > 0 {
 			t.Errorf("facts %v", s.Facts)
 		}
+	}
+}
+
+// TestKilledAtAMode kills the process that has the editor's request for a mode, with a prompt behind it. The mode still
+// precedes the prompt.
+func TestKilledAtAMode(t *testing.T) {
+	w := begun(t)
+	a := start(w)
+	w.kill(func() {
+		w.editor(`{"jsonrpc":"2.0","id":5,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"plan"}}`)
+		w.editor(editorPrompt)
+		a.seen = len(w.to(Agent))
+	})
+	a.budget = 2 // initialize, session/load
+	a.run()
+	w.kill(func() { a.seen, a.budget, a.log = len(w.to(Agent)), -1, nil })
+	a.run()
+	if len(a.log) != 4 || !strings.HasPrefix(a.log[2], methodSetMode) || !strings.HasPrefix(a.log[3], methodPrompt) {
+		t.Errorf("the agent read %v", a.log)
+	}
+}
+
+// TestAsksWhileRestored checks a permission that a process asks for before it has its sessions: it has the answer at
+// once, because it may wait for it.
+func TestAsksWhileRestored(t *testing.T) {
+	w := begun(t)
+	w.kill(func() {})
+	w.reply("initialize", `"result":{}`)
+	w.agent(agentAsks)
+	w.editor(fmt.Sprintf(editorGrants, w.id(Editor, methodPermission)))
+	if got := w.last(Agent); got != fmt.Sprintf(editorGrants, "0") {
+		t.Errorf("the agent got %s", got)
+	}
+}
+
+// TestStartedAgain checks that a start without an end before it has no effect.
+func TestStartedAgain(t *testing.T) {
+	w := begun(t)
+	if steps := w.proxy.AgentStarted(w.now()); len(steps) > 0 {
+		t.Errorf("while it runs: %v", steps)
+	}
+	w.kill(func() {})
+	if steps := w.proxy.AgentStarted(w.now()); len(steps) > 0 {
+		t.Errorf("while it is restored: %v", steps)
+	}
+}
+
+// TestNeverGreeted checks an agent without initialize: its next process has no session.
+func TestNeverGreeted(t *testing.T) {
+	w := atTurn(t, agent.ContentTitles)
+	w.revive()
+	if n := w.count(Editor, `"id":2,"error"`); n != 1 || len(w.open()) > 0 || w.count(Agent, textRestarted) > 0 {
+		t.Errorf("%d ends; open %v; the agent got %v", n, w.open(), w.to(Agent))
+	}
+}
+
+// TestAnsweredOnce checks that the reply of an editor is taken once, also if the process that recorded it ends before
+// the decision is handed over.
+func TestAnsweredOnce(t *testing.T) {
+	w := asked(t)
+	ask := w.id(Editor, methodPermission)
+	restart := func() (facts int) {
+		w.proxy.AgentExited(w.now(), "exit 1")
+		w.editor(fmt.Sprintf(editorGrants, ask))
+		w.lines = append(w.lines, linesOf(w.proxy.AgentStarted(w.now()))...)
+		for _, method := range []string{"initialize", methodLoad} {
+			steps := w.proxy.FromAgent(w.now(), []byte(`{"jsonrpc":"2.0","id":`+w.id(Agent,
+				`"`+method+`"`)+`,"result":{}}`))
+			w.lines = append(w.lines, linesOf(steps)...)
+			for _, s := range steps {
+				facts += len(s.Facts)
+			}
+		}
+		return facts
+	}
+	if n := restart(); n != 1 || w.proxy.Report().Late != 0 {
+		t.Errorf("%d facts, %+v", n, w.proxy.Report())
+	}
+	if n := restart(); n != 0 || w.proxy.Report().Late != 1 {
+		t.Errorf("%d facts of the second process, %+v", n, w.proxy.Report())
+	}
+}
+
+// TestAdopts checks what a step names that takes a session: the turn and the prompts of the dead process in it, and
+// nothing of another session or of the present process.
+func TestAdopts(t *testing.T) {
+	adopted := func(steps []Step) (all []string) {
+		for _, s := range steps {
+			if s.Adopt == nil {
+				continue
+			}
+			all = append(all, fmt.Sprint(s.Session, " ", s.Adopt.Turn))
+			for _, q := range s.Adopt.Prompts {
+				all = append(all, q.ID)
+			}
+		}
+		return all
+	}
+	w := asked(t)
+	w.editor(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s2"}}`)
+	w.reply(methodLoad, `"result":{}`)
+	w.agent(strings.NewReplacer("s1", "s2", `"id":0`, `"id":1`).Replace(agentAsks))
+	first, second := w.prompts[0].Prompt, w.prompts[1].Prompt
+	w.kill(func() {})
+	w.reply("initialize", `"result":{}`)
+	w.reply(methodLoad, `"result":{}`)
+	got := adopted(w.proxy.FromAgent(w.now(), []byte(`{"jsonrpc":"2.0","id":`+w.id(Agent, "s2")+`,"result":{}}`)))
+	if want := []string{"s1 true", first, "s2 false", second}; !slices.Equal(got, want) {
+		t.Errorf("adopted %v, want %v", got, want)
+	}
+	w = begun(t)
+	w.kill(func() {})
+	w.reply("initialize", `"result":{}`)
+	if got := adopted(w.proxy.FromAgent(w.now(), []byte(agentAsks))); len(got) > 0 {
+		t.Errorf("a prompt of the present process: %v", got)
+	}
+	w = begun(t)
+	w.revive()
+	if got := adopted(w.proxy.FromEditor(w.now(), []byte(editorPrompt))); len(got) > 0 {
+		t.Errorf("a turn of the present process: %v", got)
 	}
 }

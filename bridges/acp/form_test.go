@@ -182,6 +182,13 @@ func TestLabelsAreUnique(t *testing.T) {
 			}
 		}
 	}
+	x := formField{kind: "string"}
+	for _, v := range []string{"a", "b"} {
+		x.offer(agent.ContentNone, encode(v), "")
+	}
+	if o := x.question.Options; o[0].Label == "" || o[0].Label == o[1].Label {
+		t.Errorf("without content the labels are %v", o)
+	}
 	for _, options := range []string{
 		`[{"optionId":"a","name":"x"},{"optionId":"b","name":"x"},{"optionId":"c","name":"x"}]`,
 		`[{"optionId":"a","name":"b (2)"},{"optionId":"b","name":"b (2)"},{"optionId":"b","name":"b (2)"}]`,

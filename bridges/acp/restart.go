@@ -120,7 +120,7 @@ func (p *Proxy) requestsLost(why string) {
 
 // lose ends the calls of a session on the screen, except those that wait for an answer.
 func (p *Proxy) lose(s *session, why string) {
-	s.opened, s.loading, s.shown, s.restoring = false, false, false, false
+	s.opened, s.loading, s.shown = false, false, false
 	for _, acp := range slices.Sorted(maps.Keys(s.calls)) {
 		c := s.calls[acp]
 		c.lost = true
@@ -300,10 +300,8 @@ func (p *Proxy) nextSetting() *asking {
 	others := map[string]bool{}
 	for i, d := range p.deferred {
 		id := d.msg.sessionID()
-		s := p.sessions[id]
-		if d.msg.isRequest() && slices.Contains([]string{methodSetMode, methodSetModel, methodSetOption},
-			d.msg.method) &&
-			s != nil && s.restoring && s.failed == "" && !others[id] {
+		set := slices.Contains([]string{methodSetMode, methodSetModel, methodSetOption}, d.msg.method)
+		if d.msg.isRequest() && set && !others[id] {
 			p.deferred = slices.Delete(p.deferred, i, i+1)
 			return &asking{id: d.msg.id, msg: d.msg, gone: d.gone}
 		}
