@@ -156,7 +156,7 @@ func (a *api) events(ctx context.Context) (*stream, error) {
 		return fail(fmt.Errorf("opencode: %w", err))
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	res, err := a.client.Do(req)
+	res, err := a.client.Do(req) //nolint:bodyclose // the stream closes it
 	if err != nil {
 		return fail(fmt.Errorf("opencode: %w", err))
 	}

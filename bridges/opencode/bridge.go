@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -109,7 +110,7 @@ type follower struct {
 	log      *slog.Logger
 	life     *life         // nil: no process of the server is known
 	patience time.Duration // how long the first request of a connection took at most
-	noReplay bool          // the server refuses to complete messages
+	noReplay atomic.Bool   // the server refuses to complete messages
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
@@ -122,6 +123,7 @@ type life struct {
 	ctx     context.Context // ends with the process, or with the bridge
 	cancel  context.CancelFunc
 	waits   sync.WaitGroup
+	works   bool // requested turns are run
 	mu      sync.Mutex
 	handles map[string]*harness.Session
 	asked   map[string]bool   // prompts whose decisions this process waits for
@@ -152,6 +154,10 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 		return err
 	}
 	connected()
+	if !r.life.works {
+		r.life.works = true
+		r.work(r.life)
+	}
 	r.log.Info("connected to OpenCode", "url", r.api.base.Redacted(), "incarnation", r.life.h.Incarnation())
 	for {
 		raw, err := s.next()
@@ -629,9 +635,12 @@ func (r *follower) watchStop(s *harness.Session) {
 		if !errors.Is(cause, harness.ErrStopped) || errors.Is(cause, harness.ErrEnded) {
 			return
 		}
-		r.insist(l.ctx, "stop", func() error {
+		err := r.insist(l.ctx, "stop", func() error {
 			return r.api.post(l.ctx, struct{}{}, dir, "session", s.ID(), "abort")
 		})
+		if err != nil && l.ctx.Err() == nil {
+			r.log.Warn("OpenCode refused the stop", "session", s.ID(), "err", err)
+		}
 	})
 }
 
@@ -655,6 +664,12 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 			r.log.Warn("no decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
 		}
 	})
+}
+
+// isMarked reports whether the process that answers now is the one of this life.
+func (r *follower) isMarked(l *life) bool {
+	names, err := r.marks(l.ctx)
+	return err == nil && slices.Contains(names, l.mark)
 }
 
 // settledThere reports whether the server has settled a prompt.
@@ -684,8 +699,10 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 		attempts++
 		return r.api.post(l.ctx, body, dir, kind, f.Prompt, action)
 	})
-	// After an attempt without a reply, "not found" can mean that the server has taken this decision.
-	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 {
+	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
+	// process than the one that asked, it means nothing: the decision is owed to the turn.
+	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 &&
+		r.isMarked(l) {
 		r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", f.Prompt)
 		if err := s.Refuse(l.ctx, f.Prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
 			l.ctx.Err() == nil {

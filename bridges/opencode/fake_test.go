@@ -188,6 +188,9 @@ func (f *fakeServer) statusLocked(session string, busy bool) {
 
 func storedTool(id, call, name, status string, more object) object {
 	state := object{"status": status, "input": object{"command": "make"}}
+	if name == "question" {
+		state["input"] = object{"questions": []object{{"question": "Which?", "header": "W"}}}
+	}
 	for k, v := range more {
 		state[k] = v
 	}

@@ -184,6 +184,19 @@ func (t *Translator) deliver(p *prompt) (events.Delivery, events.OwnerLoss) {
 	return events.DeliverCallback, events.LossExpire
 }
 
+// asked returns the call that waited for a prompt, "" if it is not known, and whether the prompt was a permission.
+func (t *Translator) asked(id, prompt string) (call string, permission bool) {
+	s := t.sessions[id]
+	if s == nil || s.prompts[prompt] == nil {
+		return "", false
+	}
+	p := s.prompts[prompt]
+	if p.call != nil {
+		call = p.call.id
+	}
+	return call, p.kind == events.PromptPermission
+}
+
 // directory returns the directory of a session, "" if it is not known.
 func (t *Translator) directory(id string) string {
 	if s := t.sessions[id]; s != nil {

@@ -21,6 +21,7 @@ const questionsMax = 100
 // prompt is a question or a permission that was asked.
 type prompt struct {
 	id        string
+	kind      events.PromptKind
 	turn      *turn
 	call      *call
 	questions []events.Question
@@ -116,7 +117,7 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 	}
 	p := s.prompts[id]
 	if p == nil {
-		p = &prompt{id: ident("prompt", id), turn: s.turn, call: s.named(ref)}
+		p = &prompt{id: ident("prompt", id), kind: f.PromptKind, turn: s.turn, call: s.named(ref)}
 		s.prompts[id] = p
 		s.orderedPrompts = append(s.orderedPrompts, id)
 		if p.turn != nil {

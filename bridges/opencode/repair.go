@@ -211,7 +211,7 @@ func (r *follower) closePart(ctx context.Context, s stored, m *openMessage, k in
 // complete stores the end of a model call through the replay of a durable event, the only way there is: with a finish,
 // or with an error that people read. A server that refuses it is asked no more, and reported once.
 func (r *follower) complete(ctx context.Context, all []stored, s stored, m *openMessage, finish, why string) error {
-	if r.noReplay {
+	if r.noReplay.Load() {
 		return nil
 	}
 	last, err := r.lastEvent(ctx, all, s)
@@ -237,7 +237,7 @@ func (r *follower) complete(ctx context.Context, all []stored, s stored, m *open
 			"data": map[string]any{"sessionID": s.ID, "info": info}}}}, s.Directory, "sync", "replay")
 	}
 	if refused(err) || errors.Is(err, errNoEvents) {
-		r.noReplay = true
+		r.noReplay.Store(true)
 		r.log.Warn("this server does not let messages be completed: they stay without an end", "err", err)
 		return nil
 	}

@@ -1,0 +1,344 @@
+package opencode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// idleEvery is how often a session is looked at that has to become idle, or that was asked to run.
+const idleEvery = time.Second
+
+// Texts of what became of a prompt after the process that asked had died.
+const (
+	textDismissed  = "The user dismissed this question"
+	textPermitted  = "OpenCode was restarted before this ran. The user has permitted it since: call it again."
+	textNotAllowed = "OpenCode was restarted before this ran, and the user has rejected it since."
+)
+
+// work runs the turns that are requested of this process, until the process or the bridge ends.
+func (r *follower) work(l *life) {
+	l.waits.Go(func() {
+		err := l.h.Work(l.ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+			return r.turn(ctx, l, t)
+		}})
+		if err != nil && l.ctx.Err() == nil {
+			r.log.Error("requested turns are not run", "err", err)
+		}
+	})
+}
+
+// cannot is the failure of a turn that OpenCode cannot run. It is not tried again.
+func cannot(format string, args ...any) error {
+	return &harness.FailureError{Failure: events.Failure{Kind: failure.RuntimeNotReady,
+		Text: fmt.Sprintf(format, args...)}}
+}
+
+// turn runs one requested turn in OpenCode. The events of the server end it.
+func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
+	id, w := t.Session().ID(), t.Request()
+	s, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	n, err := r.untilIdle(ctx, s)
+	if err != nil {
+		return err
+	}
+	messages := decodeMessages(n)
+	last := lastMessage(messages, roleUser, "")
+	mine := slices.IndexFunc(messages, func(m openMessage) bool {
+		return m.info.Role == roleUser && (m.info.ID == w.Message || m.info.ID == messageID(w.Turn, m.info.ID))
+	})
+	var body map[string]any
+	switch {
+	case mine < 0 && len(w.Content) > 0:
+		body = newMessage(messages, last, w)
+	case mine < 0:
+		return cannot("OpenCode has no message that this turn continues")
+	case mine != last:
+		return cannot("OpenCode has a newer message than the one that this turn continues")
+	default:
+		settled, err := r.settlePrompts(ctx, s, messages[mine:], w.Prompts)
+		if err != nil {
+			return err
+		}
+		if !settled && finishedAnswer(messages[mine:]) {
+			return nil // it ended, and the bridge did not see it
+		}
+		body = sameMessage(&messages[mine])
+	}
+	message, _ := body["messageID"].(string)
+	r.mu.Lock()
+	l.keep(t.Session())
+	r.translator.Continue(id, t.ID(), message)
+	r.mu.Unlock()
+	if err := r.api.post(ctx, body, s.Directory, "session", id, "prompt_async"); err != nil {
+		if refused(err) {
+			return cannot("OpenCode refused the message: %v", err)
+		}
+		return err
+	}
+	r.log.Info("a turn is continued", "session", id, "turn", t.ID(), "cause", w.Cause)
+	return r.follow(ctx, s, t, messages)
+}
+
+// follow waits until the events of the server have ended the turn. A server that took the message and runs nothing ends
+// the turn as failed.
+func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, before []openMessage) error {
+	look := time.NewTicker(idleEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			if errors.Is(cause, harness.ErrStopped) && !errors.Is(cause, harness.ErrEnded) {
+				return r.insist(context.WithoutCancel(ctx), "stop", func() error {
+					return r.api.post(context.WithoutCancel(ctx), struct{}{}, s.Directory, "session", s.ID, "abort")
+				})
+			}
+			return cause
+		case <-look.C:
+		}
+		r.mu.Lock()
+		open := r.translator.sessions[s.ID]
+		waits := open != nil && open.turn != nil && open.turn.id == t.ID() && open.turn.awaited
+		r.mu.Unlock()
+		if !waits {
+			continue
+		}
+		n, err := r.read(ctx, s.Directory, s.ID)
+		if err == nil && n.Idle && len(decodeMessages(n)) <= len(before) {
+			return cannot("OpenCode took the message and ran nothing")
+		}
+	}
+}
+
+// find returns where a session is.
+func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
+	r.mu.Lock()
+	dir := r.translator.directory(id)
+	r.mu.Unlock()
+	if err := r.api.get(ctx, &s, dir, "session", id); err != nil {
+		if refused(err) {
+			return s, cannot("OpenCode does not have this session: %v", err)
+		}
+		return s, err
+	}
+	return s, nil
+}
+
+// untilIdle returns what a session has when it runs nothing: a message that arrives earlier would be given to the
+// running turn.
+func (r *follower) untilIdle(ctx context.Context, s stored) (*Snapshot, error) {
+	look := time.NewTicker(idleEvery)
+	defer look.Stop()
+	for {
+		n, err := r.read(ctx, s.Directory, s.ID)
+		if err != nil && refused(err) {
+			return nil, cannot("OpenCode does not show this session: %v", err)
+		}
+		if err == nil && n.Idle {
+			return n, nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// lastMessage returns the index of the newest message of a role, and of a parent if one is given; -1 without one.
+func lastMessage(messages []openMessage, role, parent string) int {
+	for i, m := range slices.Backward(messages) {
+		if m.info.Role == role && (parent == "" || m.info.ParentID == parent) {
+			return i
+		}
+	}
+	return -1
+}
+
+// finishedAnswer reports whether the first message has an answer that ended by itself.
+func finishedAnswer(messages []openMessage) bool {
+	i := lastMessage(messages, "assistant", messages[0].info.ID)
+	if i < 0 {
+		return false
+	}
+	info := &messages[i].info
+	return info.completed() && info.Error == nil && info.Finish != "" && info.Finish != finishCalls &&
+		info.Finish != "unknown"
+}
+
+// sameMessage sends a stored message again. OpenCode stores nothing new then, and continues after what is there.
+func sameMessage(m *openMessage) map[string]any {
+	parts := []map[string]any{}
+	for _, p := range m.parts {
+		if p.Type == "text" {
+			part := map[string]any{"id": p.ID, "type": "text", "text": p.Text}
+			if p.Synthetic {
+				part["synthetic"] = true
+			}
+			if p.Ignored {
+				part["ignored"] = true
+			}
+			parts = append(parts, part)
+		}
+	}
+	return withModel(map[string]any{"messageID": m.info.ID, "parts": parts}, m)
+}
+
+// newMessage sends the message of a turn under an id of its own, for the model and the agent of the newest message.
+func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]any {
+	var text string
+	if json.Unmarshal(w.Content, &text) != nil {
+		text = string(w.Content)
+	}
+	newest := fmt.Sprintf("msg_%012x", uint64(time.Now().UnixMilli())<<12&(1<<48-1))
+	for _, m := range messages {
+		newest = max(newest, m.info.ID)
+	}
+	body := map[string]any{"messageID": messageID(w.Turn, newest),
+		"parts": []map[string]any{{"type": "text", "text": text}}}
+	if last < 0 {
+		return body
+	}
+	return withModel(body, &messages[last])
+}
+
+func withModel(body map[string]any, m *openMessage) map[string]any {
+	if p, id := m.info.Model.ProviderID, m.info.Model.ModelID; p != "" && id != "" {
+		body["model"] = map[string]string{"providerID": p, "modelID": id}
+	}
+	if m.info.Agent != "" {
+		body["agent"] = m.info.Agent
+	}
+	return body
+}
+
+// messageID returns the id of a turn's message with the instant of another id: OpenCode sorts by them. The rest follows
+// from the turn, so a message that is sent again is found again.
+func messageID(turn, at string) string {
+	const instant = len("msg_") + 12
+	if len(at) < instant || !strings.HasPrefix(at, "msg_") {
+		return ""
+	}
+	return at[:instant] + "zz" + events.DeriveID("", turn)
+}
+
+// settlePrompts stores the decisions about prompts of a process that is gone as the ends of their calls, and reports
+// whether there were any. A question's answer is the result of its call. A command that waited for a permission never
+// ran: the model is asked to call it again.
+func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openMessage,
+	prompts []fold.TurnPrompt) (some bool, err error) {
+	touched := map[int]bool{}
+	used := map[string]bool{}
+	for i := range prompts {
+		p := &prompts[i]
+		r.mu.Lock()
+		call, permission := r.translator.asked(s.ID, p.Prompt)
+		r.mu.Unlock()
+		at, k := findCall(messages, p, call, used)
+		if at < 0 {
+			continue
+		}
+		m := &messages[at]
+		used[m.parts[k].ID] = true
+		if err := r.closePart(ctx, s, m, k, resultOf(p, permission)); err != nil {
+			return some, err
+		}
+		some, touched[at] = true, true
+	}
+	all := []stored{s}
+	for at := range messages {
+		if touched[at] {
+			if err := r.complete(ctx, all, s, &messages[at], finishCalls, ""); err != nil {
+				return some, err
+			}
+		}
+	}
+	return some, nil
+}
+
+// findCall returns the call that waited for a prompt, as an index of a message and of its part: the call of that id, or
+// the newest one with the same questions. Calls with a result do not count. -1 without one.
+func findCall(messages []openMessage, p *fold.TurnPrompt, call string, used map[string]bool) (at, part int) {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for k := range messages[i].parts {
+			c := &messages[i].parts[k]
+			if c.Type != "tool" || c.State.Status == "completed" || used[c.ID] {
+				continue
+			}
+			if call != "" && ident("call", c.CallID) == call ||
+				call == "" && c.Tool == "question" && asksFor(c.State.Input, p.Questions) {
+				return i, k
+			}
+		}
+	}
+	return -1, -1
+}
+
+// asksFor reports whether the input of a call has these questions.
+func asksFor(input json.RawMessage, questions []events.Question) bool {
+	var in struct {
+		Questions []struct {
+			Question string `json:"question"`
+			Header   string `json:"header"`
+		} `json:"questions"`
+	}
+	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 || len(in.Questions) != len(questions) {
+		return false
+	}
+	for i, q := range in.Questions {
+		if firstOf(q.Question, q.Header, "(no text)") != questions[i].Question {
+			return false
+		}
+	}
+	return true
+}
+
+// resultOf returns the end of a call for a decision: a question's in the words of OpenCode. A call that waited for a
+// permission never ran.
+func resultOf(p *fold.TurnPrompt, permission bool) map[string]any {
+	text := ""
+	switch {
+	case permission && p.Status == fold.Answered:
+		text = textPermitted
+	case permission:
+		text = textNotAllowed
+	case p.Status != fold.Answered:
+		text = textDismissed
+	}
+	if text != "" {
+		if p.Text != "" {
+			text += ": " + p.Text
+		}
+		return map[string]any{"status": "error", "error": text, "metadata": map[string]any{"interrupted": true}}
+	}
+	labels := given(p.Questions, harness.Answer{Answers: p.Answers})
+	said := make([]string, len(labels))
+	for i, q := range p.Questions {
+		answer := strings.Join(labels[i], ", ")
+		if answer == "" {
+			answer = "Unanswered"
+		}
+		said[i] = fmt.Sprintf("%q=%q", q.Question, answer)
+	}
+	noun := "question"
+	if len(labels) != 1 {
+		noun = "questions"
+	}
+	return map[string]any{"status": "completed", "title": fmt.Sprintf("Asked %d %s", len(labels), noun),
+		"output": "User has answered your questions: " + strings.Join(said, ", ") +
+			". You can now continue with the user's answers in mind.",
+		"metadata": map[string]any{"answers": labels, "truncated": false}}
+}
