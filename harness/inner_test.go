@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -335,6 +336,38 @@ func TestALeavingProcess(t *testing.T) {
 	}
 	if err := x.h.Ready(x.ctx); !errors.Is(err, ErrClosed) {
 		t.Errorf("ready: %v", err)
+	}
+}
+
+// TestALeavingProcessStartsOver: a process that closes takes another incarnation, whose lease says so from the first
+// renewal on.
+func TestALeavingProcessStartsOver(t *testing.T) {
+	x := newInside(t, func(c *Config) { c.TTL = 2 * time.Second })
+	x.h.mu.Lock()
+	x.h.state = leaseDraining
+	x.h.mu.Unlock()
+	l, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, first := []string{}, time.Time{}
+	natstest.Until(t, "a renewal", func() bool {
+		e, err := x.peer.KV.Load(x.ctx, kv.Leases, events.HarnessLeaseKey("laptop", l.incarnation))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var is lease
+		if err := json.Unmarshal(e.Value, &is); err != nil {
+			t.Fatal(err)
+		}
+		if first.IsZero() {
+			first = is.RenewedAt
+		}
+		states = append(states, is.State)
+		return is.RenewedAt.After(first)
+	})
+	if slices.ContainsFunc(states, func(s string) bool { return s != leaseDraining }) {
+		t.Errorf("its lease says %v", states)
 	}
 }
 

@@ -154,3 +154,46 @@ func TestReceiptOfAStopThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// TestStopsOfAStart: a start waits while a person's stop is confirmed. It is refused if the stop would have moved to it.
+// A stop by a service that is pending then, and an earlier turn that ended after the stop, change nothing. A message of
+// a person from after the stop begins its turn.
+func TestStopsOfAStart(t *testing.T) {
+	x := newInside(t)
+	ends := func(turn *Turn) {
+		t.Helper()
+		if err := turn.Complete(x.ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(what string, want error, change func(st *session.State), facts ...events.Fact) {
+		t.Helper()
+		o, err := x.s.newWrite(facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := x.s.State()
+		change(st)
+		x.s.mu.Lock()
+		defer x.s.mu.Unlock()
+		if err := x.s.stoppedSince(st, 0, o, "next"); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	next := events.TurnStarted{Turn: "next", Cause: events.CauseMessage, Synthetic: true}
+	first := x.turn(StartOptions{ID: "t0"})
+	stop := x.s.State().Seq
+	ends(first)
+	refused("a service's stop is pending", ErrStopped, func(st *session.State) {
+		st.StoppedSeq, st.Pending.Stop = st.Seq, &session.PendingStop{Turn: "t0", Actor: events.ActorStall, Seq: 1}
+	}, next)
+	refused("a person's stop is pending", nil, func(st *session.State) {
+		st.StoppedSeq, st.Pending.Stop = st.Seq, &session.PendingStop{Turn: "t0", Actor: events.ActorPerson, Seq: st.Seq}
+	}, next)
+	refused("a person has sent a message since", nil, func(st *session.State) { st.StoppedSeq = stop },
+		events.MessageAccepted{Message: "m", Content: json.RawMessage(`"x"`)},
+		events.TurnStarted{Turn: "next", Cause: events.CauseMessage, Message: "m"})
+	x.turn(StartOptions{ID: "t1"})
+	refused("a turn has ended since, and another one is open", ErrStopped,
+		func(st *session.State) { st.StoppedSeq = stop }, next)
+}
