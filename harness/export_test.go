@@ -260,3 +260,6 @@ func Handles(h *Harness) int {
 
 // Receive hands a commit to a session as the follower of the log does.
 func Receive(s *Session, m bus.Message) { s.receive(m) }
+
+// Handled calls a handler as Work does.
+func Handled(handler func() error) error { return handled(handler) }

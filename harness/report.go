@@ -295,7 +295,11 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 	run, cancel := s.compacting(c.Compaction)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	used, err := k.w.Compact(run, s, c)
+	var used int64
+	err := handled(func() (err error) {
+		used, err = k.w.Compact(run, s, c)
+		return err
+	})
 	cause := context.Cause(run)
 	late, done := k.h.lastWord(ctx)
 	defer done()

@@ -460,7 +460,10 @@ func (k *workLoop) mustChoose(j *workItem) bool {
 // choose asks Worker.Options. It is called with nothing locked and no session being taken.
 func (k *workLoop) choose(s *Session, j *workItem) choice {
 	c := choice{turn: j.turn.Turn}
-	c.options, c.err = encode(k.w.Options(s, *j.turn))
+	c.err = handled(func() (err error) {
+		c.options, err = encode(k.w.Options(s, *j.turn))
+		return err
+	})
 	if c.err == nil {
 		c.err = events.TurnStarted{Turn: c.turn, Cause: j.turn.Cause, Options: c.options}.Validate()
 	} else {
@@ -683,6 +686,27 @@ func (k *workLoop) adopted(s *Session) *Turn {
 	return nil
 }
 
+// errGoexit is the error of a handler that ended its goroutine. What it was to end would else be open in a process that
+// lives, and its place in Work would stay taken.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit), and did not return")
+
+// handled calls a handler in a goroutine of its own and returns its error. A handler may end its goroutine, as a test
+// does with t.FailNow: that is [errGoexit]. One that panics ends the process.
+func handled(handler func() error) error {
+	err, done := errGoexit, make(chan struct{})
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				panic(p) // before anything is stored of its end
+			}
+			close(done)
+		}()
+		err = handler()
+	}()
+	<-done
+	return err
+}
+
 // run runs the handler of a turn, and stores how it ended.
 func (k *workLoop) run(ctx context.Context, t *Turn) error {
 	t.s.mu.Lock()
@@ -691,7 +715,7 @@ func (k *workLoop) run(ctx context.Context, t *Turn) error {
 	run, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	err := k.w.Turn(run, t)
+	err := handled(func() error { return k.w.Turn(run, t) })
 	cause := context.Cause(run)
 	if err != nil && cause == nil {
 		k.h.log.Error().Str("session", t.s.ref.String()).Str("entity", session.EntityTurn).Str("id", t.id).AnErr("err",
