@@ -153,7 +153,7 @@ func methods(h *harness.Harness, s, other *harness.Session,
 			},
 			"Work":    func(ctx context.Context) { _ = h.Work(ctx, harness.Worker{}) },
 			"Close":   nil, // called at the end
-			"Abandon": nil,
+			"Abandon": nil, "AbandonBecause": nil,
 		},
 		s: {
 			"ID":        func(context.Context) { s.ID() },
