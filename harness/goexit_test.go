@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestHandlersThatEndTheirGoroutine: each handler of a Work with one place ends its goroutine. What it was called for
-// fails, and the next turn is run.
+// TestHandlersThatEndTheirGoroutine: each handler of a Work with one place ends its goroutine. Its turn, or its
+// compaction, fails, and the next turn is run.
 func TestHandlersThatEndTheirGoroutine(t *testing.T) {
 	for name, do := range map[string]func(w *world, k *harness.Worker){
 		"Turn": func(w *world, k *harness.Worker) {

@@ -155,9 +155,9 @@ func TestReceiptOfAStopThatIsGone(t *testing.T) {
 	}
 }
 
-// TestStopsOfAStart: a start waits while a person's stop is confirmed. It is refused if the stop would have moved to it.
-// A stop by a service that is pending then, and an earlier turn that ended after the stop, change nothing. A message of
-// a person from after the stop begins its turn.
+// TestStopsOfAStart: a start waits while a person's stop is confirmed. It is refused if the stop would have moved to
+// it. A stop by a service that is pending then, and an earlier turn that ended after the stop, change nothing. A
+// message of a person from after the stop begins its turn.
 func TestStopsOfAStart(t *testing.T) {
 	x := newInside(t)
 	ends := func(turn *Turn) {
@@ -188,7 +188,8 @@ func TestStopsOfAStart(t *testing.T) {
 		st.StoppedSeq, st.Pending.Stop = st.Seq, &session.PendingStop{Turn: "t0", Actor: events.ActorStall, Seq: 1}
 	}, next)
 	refused("a person's stop is pending", nil, func(st *session.State) {
-		st.StoppedSeq, st.Pending.Stop = st.Seq, &session.PendingStop{Turn: "t0", Actor: events.ActorPerson, Seq: st.Seq}
+		st.StoppedSeq = st.Seq
+		st.Pending.Stop = &session.PendingStop{Turn: "t0", Actor: events.ActorPerson, Seq: st.Seq}
 	}, next)
 	refused("a person has sent a message since", nil, func(st *session.State) { st.StoppedSeq = stop },
 		events.MessageAccepted{Message: "m", Content: json.RawMessage(`"x"`)},

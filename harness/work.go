@@ -686,8 +686,8 @@ func (k *workLoop) adopted(s *Session) *Turn {
 	return nil
 }
 
-// errGoexit is the error of a handler that ended its goroutine. What it was to end would else be open in a process that
-// lives, and its place in Work would stay taken.
+// errGoexit is the error of a handler that ended its goroutine. Without an error its turn would be open in a process
+// that lives, and its place in Work would stay taken.
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit), and did not return")
 
 // handled calls a handler in a goroutine of its own and returns its error. A handler may end its goroutine, as a test
