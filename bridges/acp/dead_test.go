@@ -1326,3 +1326,65 @@ func TestAdopts(t *testing.T) {
 		t.Errorf("a turn of the present process: %v", got)
 	}
 }
+
+// TestQuestionOfTheDead checks a question whose process has ended: an answer is the result of its call, and a rejection
+// is its failure.
+func TestQuestionOfTheDead(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		w := begun(t)
+		w.editor(editorPrompt)
+		w.agent(agentCall)
+		w.agent(fmt.Sprintf(agentElicits, schemaAll))
+		id := w.prompts[0].Prompt
+		a := w.revive()
+		w.forget()
+		if answered {
+			w.person(id, events.PromptAnswered{Prompt: id, By: "ada",
+				Answers: []events.Answer{{Question: "q1", Selected: []string{"a"}}}})
+		} else {
+			w.person(id, events.PromptRejected{Prompt: id, By: "ada"})
+		}
+		facts := strings.Join(w.facts, "")
+		if strings.Contains(facts, "tool.completed") != answered || strings.Contains(facts, "tool.failed") == answered {
+			t.Errorf("answered %v: facts %v", answered, w.facts)
+		}
+		a.seen = 0
+		a.run()
+		if len(w.open()) > 0 || w.last(Editor) != fmt.Sprintf(agentEnd, "2") {
+			t.Errorf("answered %v: open %v, the editor got %v", answered, w.open(), w.to(Editor))
+		}
+	}
+}
+
+// TestGrantWithoutInput checks permissions without an input: the content and the files say whether they are equal.
+func TestGrantWithoutInput(t *testing.T) {
+	asks := strings.Replace(agentAsks, `"rawInput":{"command":"make all"}`,
+		`"content":[{"a":1}],"locations":[{"b":1}]`, 1)
+	for _, next := range []string{asks, strings.Replace(asks, `"a":1`, `"a":2`, 1), strings.Replace(asks, `"b":1`,
+		`"b":2`, 1)} {
+		w := begun(t)
+		w.editor(editorPrompt)
+		w.agent(asks)
+		w.kill(func() { w.decide() })
+		a := start(w)
+		a.seen--
+		a.asks = next
+		a.run()
+		if n := w.count(Editor, methodPermission); (n == 1) != (next == asks) {
+			t.Errorf("%s: shown %d times", next, n)
+		}
+	}
+}
+
+// TestEditorLeavesAtAnAnnouncement checks that a call which is held back is shown to the editor that leaves, and
+// recorded.
+func TestEditorLeavesAtAnAnnouncement(t *testing.T) {
+	w := begun(t)
+	w.editor(editorPrompt)
+	w.agent(agentCall)
+	w.forget()
+	w.do(w.proxy.EditorLeft(w.now()))
+	if len(w.facts) != 1 || !strings.Contains(w.facts[0], "tool.started") || w.last(Editor) != agentCall {
+		t.Errorf("facts %v, lines %s", w.facts, w.lines)
+	}
+}

@@ -534,8 +534,12 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 		s.grants = append(s.grants, grantKept{q.key, a})
 	}
 	if c := q.about; c != nil && !c.done {
-		if q.form != nil && a.Status == fold.Answered {
+		switch {
+		case q.form == nil: // a permission has no call in the log
+		case a.Status == fold.Answered:
 			p.record(s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(encode(said))})
+		case a.Status == fold.Rejected:
+			p.record(s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool, Text: said}})
 		}
 		p.failOnScreen(s, c, textNotRun)
 	}
