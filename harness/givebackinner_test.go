@@ -68,6 +68,40 @@ func TestEndThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestResultThatIsRefused: the broker refuses the result of a step that ran, because the log is full. The caller learns
+// it. The result is stored when there is room, and the next call of the step returns it without running the function.
+func TestResultThatIsRefused(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	runs := 0
+	step := func(then func()) (int, error) {
+		return Step(x.ctx, turn, "deploy", func(context.Context) (int, error) {
+			runs++
+			then()
+			return 7, nil
+		})
+	}
+	said := make(chan error, 1)
+	go func() {
+		_, err := step(func() { x.s.writing <- struct{}{} })
+		said <- err
+	}()
+	x.queued(1)
+	natstest.Until(t, "the result to wait", func() bool {
+		x.s.mu.Lock()
+		defer x.s.mu.Unlock()
+		return len(x.s.st.Tools) == 1 && len(x.s.queue) == 1
+	})
+	x.refuses()
+	if err := <-said; !errors.Is(err, ErrFull) {
+		t.Errorf("the step got %v, want %v", err, ErrFull)
+	}
+	<-x.s.writing
+	if out, err := step(func() {}); err != nil || out != 7 || runs != 1 {
+		t.Errorf("again: %d, %v, run %d times", out, err, runs)
+	}
+}
+
 // TestEndInAFullBuffer: the buffer of the process is full when a handler returns. The end of its turn has room.
 func TestEndInAFullBuffer(t *testing.T) {
 	x := newInside(t)

@@ -95,7 +95,9 @@ func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrOutcom
 // the result. If the process dies before the result is stored, the outcome is unknown.
 //
 // Errors besides those of fn: [ErrOutcomeUnknown], [ErrNameTaken], [ErrRunning], and those of [Turn.Tool]. If the
-// broker refuses the result, the error says so, and the outcome is unknown from then on.
+// broker refuses the result, because the log is full for instance, the error says so, and the result is sent again:
+// once it is stored, the next call in this process returns it. Until then the next call does not run fn either, unless
+// the step is [Idempotent]: it returns the broker's error again, or [ErrOutcomeUnknown].
 func Step[T any](ctx context.Context, t *Turn, name string, fn func(ctx context.Context) (T, error),
 	options ...StepOption) (T, error) {
 	var result, none T
@@ -426,13 +428,14 @@ func (t *Turn) runStep(ctx context.Context, name, call string,
 	return nil, err
 }
 
-// keep stores the result of a step.
+// keep stores the result of a step. If the broker refuses it, it is tried again as long as this process has the
+// session: the function has had its effect.
 func (t *Turn) keep(ctx context.Context, name, call string, result json.RawMessage) error {
 	late, done := t.s.h.lastWord(ctx)
 	defer done()
 	output, err := t.s.outputOf(late, result)
 	if err == nil {
-		err = t.s.appendLast(late, nil, events.ToolCompleted{Call: call, Output: output})
+		err = t.s.appendEnd(late, nil, events.ToolCompleted{Call: call, Output: output})
 	} else if _, refused := errors.AsType[*events.Refusal](err); refused {
 		err = errors.Join(err, t.stepEnds(ctx, unknownEnd(call, reasonNoResult)))
 	}
