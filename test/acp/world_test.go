@@ -173,7 +173,8 @@ func start(t *testing.T, url, harness string, flags ...string) *proxy {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	args := append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full"}, flags...)
+	args := append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full", "--wait",
+		patience.String()}, flags...) // a busy machine stores in time, too
 	x := &proxy{t: t, cmd: exec.Command(binary, append(args, "--", os.Args[0])...), ended: make(chan struct{})}
 	x.cmd.Env = append(os.Environ(), addressVar+"="+listener.Addr().String())
 	x.cmd.Stderr, x.cmd.SysProcAttr = x, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
