@@ -4,6 +4,7 @@
 package lease
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,8 +124,12 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 			return core.Undecided, 0, err
 		case m.Seq == guard:
 			return core.Undecided, 0, nil
-		case m.Header.Get(headerLease) == l.token && m.Seq > guard:
+		case m.Header.Get(headerLease) == l.token && m.Seq > guard && bytes.Equal(m.Data, value):
 			return core.Stored, m.Seq, nil
+		case m.Header.Get(headerLease) == l.token && m.Seq > guard: // an earlier write that was not awaited
+			guard = m.Seq
+			msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)}
+			return core.Moved, 0, nil
 		}
 		if deleted, _ := core.Deletion(m.Header); l.rev == 0 && deleted {
 			guard = m.Seq

@@ -236,6 +236,41 @@ func TestReleaseBehindARenewalThatWasNotAwaited(t *testing.T) {
 	}
 }
 
+// TestRenewBehindARenewalThatWasNotAwaited: a renewal in flight is cancelled, and stored. The next one, which may be
+// the last word of the process, replaces it.
+func TestRenewBehindARenewalThatWasNotAwaited(t *testing.T) {
+	s := natstest.Start(t)
+	other := natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	l := bustest.Acquire(t, bustest.BusAt(t, p.Addr), bustest.LeaseKey, 4*bustest.Patience)
+	value := func() string {
+		e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(e.Value)
+	}
+	p.Hold(false, true)
+	ctx, end := context.WithCancel(bustest.Background(t))
+	renewed := make(chan error, 1)
+	go func() { renewed <- l.Renew(ctx, []byte("ready")) }()
+	natstest.Until(t, "the renewal to be stored", func() bool { return value() == "ready" })
+	end()
+	if err := bustest.Receive(t, renewed, "the renewal's result"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the renewal: %v", err)
+	}
+	p.Cut()
+	p.Hold(false, false)
+	for _, word := range []string{"ended", "ended, again"} {
+		if err := l.Renew(bustest.Background(t), []byte(word)); err != nil {
+			t.Fatal(err)
+		}
+		if got := value(); got != word {
+			t.Errorf("the lease says %q, want %q", got, word)
+		}
+	}
+}
+
 // A process that cannot reach the broker must stop before any other process sees the lease expire.
 func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
 	t.Parallel()                          // it mostly waits
