@@ -58,7 +58,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &follower{Bridge: b, api: a, log: log, translator: NewLiveTranslator()}
+	r := &follower{Bridge: b, api: a, log: log, translator: NewLiveTranslator(), held: map[string]bool{}}
 	defer r.leave()
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
 	for {
@@ -114,6 +114,7 @@ type follower struct {
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
+	held       map[string]bool // sessions that the log has of this harness
 }
 
 // life is one process of the server.
@@ -332,6 +333,7 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 		if d.Closed != nil {
 			continue
 		}
+		r.held[d.Ref().Session] = true
 		newest := ""
 		if d.LastTurn != nil {
 			newest = d.LastTurn.ID
@@ -463,6 +465,7 @@ func (r *follower) session(ctx context.Context, step *Step) (*harness.Session, e
 		return nil, err
 	}
 	r.life.keep(s)
+	r.held[step.Session] = true
 	return s, nil
 }
 

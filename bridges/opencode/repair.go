@@ -33,7 +33,8 @@ type stored struct {
 // repairAll closes what a dead process of the server left open in the store: its screens show it as running for ever,
 // and the model is shown no reason. Sessions of sub-agents go first. It runs before the process that serves now is
 // marked, so a bridge that is killed during a repair repairs again. Sessions that run are left alone, and so is
-// everything in a process with a mark: there a call without an end may be about to end.
+// everything in a process with a mark: there a call without an end may be about to end. So are sessions that the log
+// does not have: several processes of OpenCode share one store, and another one may run them.
 func (r *follower) repairAll(ctx context.Context, directories []string) {
 	seen := map[string]bool{}
 	for _, dir := range directories {
@@ -44,7 +45,7 @@ func (r *follower) repairAll(ctx context.Context, directories []string) {
 		}
 		list = list[:min(len(list), sessionsMax)]
 		for _, s := range deepestFirst(list) {
-			if seen[s.ID] {
+			if seen[s.ID] || !r.holds(s.ID) {
 				continue
 			}
 			seen[s.ID] = true
@@ -53,6 +54,13 @@ func (r *follower) repairAll(ctx context.Context, directories []string) {
 			}
 		}
 	}
+}
+
+// holds reports whether the log has a session of this harness.
+func (r *follower) holds(session string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held[session]
 }
 
 // deepestFirst sorts sessions so that each one comes before its parent.

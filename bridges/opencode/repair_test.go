@@ -49,6 +49,10 @@ func (st *stage) crash() {
 	st.question("ses_ask", "que_1", "msg_6", "call_6")
 	st.until("ses_ask", "a question waits", awaits(1))
 	st.kill()
+	st.session("ses_else") // no bridge has seen it
+	st.put("ses_else", object{"id": "msg_7", "role": "user", "time": object{"created": 1}})
+	st.put("ses_else", assistant("a-msg_7", "msg_7", nil))
+	st.part("ses_else", "a-msg_7", storedTool("p-call_7", "call_7", "bash", "running", object{}))
 }
 
 // marked reports whether the server has a mark.
@@ -88,6 +92,9 @@ func TestLiveRepair(t *testing.T) {
 	}
 	if ask := st.made("PATCH", "ses_ask"); len(ask) != 1 || !strings.Contains(ask[0], repairQuestion) {
 		t.Errorf("the question's call: %q", ask)
+	}
+	if got := st.stillOpen("ses_else"); len(got) == 0 {
+		t.Error("a session that no bridge has seen was repaired: another process of OpenCode may run it")
 	}
 	// the question waits in Holdfast all the same
 	st.until("ses_ask", "the question waits", func(s *fold.State) bool {
