@@ -112,6 +112,16 @@ func ExampleHarness_Abandon() {
 	// Output: true true
 }
 
+// AbandonBecause leaves like Abandon, and says in the lease how the process ended that this one supervises.
+func ExampleHarness_AbandonBecause() {
+	ctx := context.Background()
+	p := paint(ctx)
+	defer p.cell.stop()
+	fatal(p.harness.AbandonBecause(ctx, "exit status 1"))
+	fmt.Println(errors.Is(context.Cause(p.session.Context()), harness.ErrClosed), p.state(ctx, p.ref()).Owned)
+	// Output: true true
+}
+
 // Sessions returns the documents of the harness's sessions, for a process that starts.
 func ExampleHarness_Sessions() {
 	ctx := context.Background()

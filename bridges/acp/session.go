@@ -46,8 +46,8 @@ func (p *Proxy) session(acp string) *session {
 	return s
 }
 
-// opening returns the fact that opens a session. The agent retries and compacts by itself, and may be silent for as long
-// as it likes: what it does between two calls is in no fact, so Holdfast does not end a turn for its silence.
+// opening returns the fact that opens a session. The agent retries and compacts by itself, and may be silent for as
+// long as it likes: what it does between two calls is in no fact, so Holdfast does not end a turn for its silence.
 func (p *Proxy) opening(s *session) *events.SessionOpened {
 	o := &events.SessionOpened{Policy: &events.PolicyPatch{AutoRetry: events.Set(false),
 		CompactionThreshold: events.Set(1.0), StallAfterS: events.Set[int64](0)}}

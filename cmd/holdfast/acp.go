@@ -43,7 +43,7 @@ Without a broker the agent works all the same: this command says so on standard 
 	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
 	f := cmd.Flags()
 	f.StringVar(&harnessID, "harness", "",
-		"the `name` of the harness in Holdfast; by default that of the agent's program")
+		"the `name` of the harness in Holdfast; by default acp- and the name of the agent's program")
 	f.StringVar(&content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
 	f.BoolVar(&require, "require", false,
@@ -59,7 +59,7 @@ Without a broker the agent works all the same: this command says so on standard 
 			return usage(cmd, "write -- before the agent's command")
 		}
 		if harnessID == "" {
-			harnessID = harnessOf(args[0])
+			harnessID = "acp-" + programOf(args[0]) // a bridge to the same agent has another name
 		}
 		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
@@ -69,12 +69,13 @@ Without a broker the agent works all the same: this command says so on standard 
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version}}
 		return r.Run(cmd.Context())
 	}
+	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
 	cmd.AddCommand(acpSetupCommand(a))
 	return cmd
 }
 
-// harnessOf returns the name of an agent's program as the id of a harness.
-func harnessOf(path string) string {
+// programOf returns the name of an agent's program as a part of the id of a harness.
+func programOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if _, err := events.Token(name); err != nil {
 		return "agent"
@@ -92,13 +93,13 @@ written.
 zed: for settings.json. jetbrains: for ~/.jetbrains/acp.json. nvim: for avante.nvim.`,
 		"holdfast acp setup zed -- opencode acp")
 	cmd := &cobra.Command{Use: "setup EDITOR -- AGENT [ARG...]", Short: "Print the settings of an editor", Long: long,
-		Example: example, ValidArgs: editors, Args: arguments(2, -1, "an EDITOR: "+strings.Join(editors, ", "),
-			"the AGENT's command")}
+		Example: example, GroupID: groupRun, ValidArgs: editors,
+		Args: arguments(2, -1, "an EDITOR: "+strings.Join(editors, ", "), "the AGENT's command")}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.ArgsLenAtDash() != 1 {
 			return usage(cmd, "write -- before the agent's command")
 		}
-		name := harnessOf(args[1]) + ", kept"
+		name := programOf(args[1]) + ", kept"
 		run := append([]string{"acp", "--"}, args[1:]...)
 		switch args[0] {
 		case "zed":

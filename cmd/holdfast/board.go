@@ -24,8 +24,9 @@ func (a *app) boardOrigins(h *health.Server) []string {
 	return origins
 }
 
-// examineMax is the time that the doctor has for the operator's page.
-const examineMax = 10 * time.Second
+// examineMax is the time that the doctor has for the operator's page: less than the http server gives a response, so
+// that findings about a cell that does not answer arrive.
+const examineMax = 7 * time.Second
 
 // mountBoard serves the board, if the broker accepts its websockets. The doctor of its operator's page uses connections
 // of connect.

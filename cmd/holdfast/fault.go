@@ -17,9 +17,10 @@ import (
 )
 
 // packages are the names with which errors begin inside the program.
-var packages = []string{"board", "bus", "codec", "compaction", "control", "drill", "embed", "events", "failure",
-	"form", "harness", "health", "holdfast", "json", "ledger", "nats", "object", "opencode", "permission", "reconciler",
-	"reference", "replay", "repolint", "retry", "screen", "secret", "session", "sidecar", "story", "terminal"}
+var packages = []string{"agent", "board", "bus", "codec", "compaction", "control", "drill", "embed", "events",
+	"failure", "form", "harness", "health", "holdfast", "json", "ledger", "nats", "object", "opencode", "permission",
+	"reconciler", "reference", "replay", "repolint", "retry", "screen", "secret", "session", "sidecar", "story",
+	"terminal"}
 
 // prefixes matches names of packages at the beginning of a text, and at that of a cause in it.
 var prefixes = regexp.MustCompile(`(^|: |; |\n *)(?:(?:` + strings.Join(packages, "|") + `): |malformed: )+`)

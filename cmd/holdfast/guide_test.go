@@ -58,7 +58,7 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast doctor": cellGuide,
 }, "acp.md": {
 	"holdfast prompts": acpGuide,
-	`holdfast answer opencode/SESSION PROMPT "Allow once"`: acpGuide,
+	`holdfast answer acp-opencode/SESSION PROMPT "Allow once"`: acpGuide,
 }, "agent.md": {
 	"holdfast send reviewer/docs one two three": agentGuide,
 	"holdfast events reviewer/docs":             agentGuide,
