@@ -120,6 +120,7 @@ type Loop struct {
 	count   counts
 	active  atomic.Bool // this process is the active consumer
 	hurry   atomic.Bool // a caller waits for the current or the next walk
+	learned atomic.Bool // the clock has the steps that the cell has stored
 
 	askedActive time.Time // when this process last asked for the active consumer
 	noneActive  bool      // that none was; both are the waking goroutine's
@@ -183,7 +184,7 @@ func Alarms(b *bus.Bus, service string) consumer.Source {
 // Run runs the loop until ctx ends, then waits for open checks and returns nil. It fails when one of its parts fails.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.slow.Wait()
-	if err := LearnSteps(ctx, l.bus); err != nil {
+	if _, err := l.Now(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
 	return Together(ctx,
@@ -197,6 +198,19 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.walkForEver,
 		l.runQueue,
 	)
+}
+
+// Now returns the broker's clock with the steps that the cell has stored. The first call reads them from the broker.
+// Each decision takes its clock from here: an instant of an earlier clock would be due hours too early or too late. Its
+// errors are those of [LearnSteps].
+func (l *Loop) Now(ctx context.Context) (events.Clock, error) {
+	if !l.learned.Load() {
+		if err := LearnSteps(ctx, l.bus); err != nil {
+			return events.Clock{}, err
+		}
+		l.learned.Store(true)
+	}
+	return l.bus.Clock.Read(ctx)
 }
 
 // Counts returns the loop's counters by name.
@@ -236,7 +250,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 	l.count.checks.Add(1)
 	var written []events.Fact
 	for range racesMax {
-		now, err := l.bus.Clock.Read(ctx)
+		now, err := l.Now(ctx)
 		if err != nil {
 			return s, written, err
 		}

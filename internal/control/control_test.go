@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -21,13 +23,15 @@ import (
 
 // world is a broker with sessions whose documents the test writes.
 type world struct {
-	t   testing.TB
-	ctx context.Context
-	b   *bus.Bus
+	t      testing.TB
+	ctx    context.Context
+	server *embed.Server
+	b      *bus.Bus
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
+	server := natstest.Start(t)
+	return &world{t: t, ctx: t.Context(), server: server, b: natstest.Bus(t, server)}
 }
 
 func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
@@ -294,6 +298,48 @@ func settling(ctx context.Context, s *session.State, now events.Clock, src sessi
 		}
 	}
 	return d, err
+}
+
+// TestTheFirstDecisionKnowsTheSteps: a loop that has not begun to run decides with the steps of the broker's clock
+// that the cell has stored. A service has parts that decide beside [Loop.Run].
+func TestTheFirstDecisionKnowsTheSteps(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("s")
+	steps := events.Steps{{Seq: s.Seq, ByMS: (2 * time.Hour).Milliseconds(), At: s.UpdatedAt.Round(0).UTC()}}
+	body, err := json.Marshal(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.b.KV.Store(t.Context(), kv.Leases, events.ClockKey(), body, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, settle := range map[string]func(*Loop, Decide) error{
+		"one": func(l *Loop, d Decide) error {
+			_, _, err := l.SettleBy(t.Context(), s, d)
+			return err
+		},
+		"many": func(l *Loop, d Decide) (failed error) {
+			l.SettleMany(t.Context(), []*session.State{s}, d, func(x Settled) { failed = x.Err })
+			return failed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := New(natstest.Bus(t, w.server),
+				Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var seen events.Steps
+			err = settle(l, func(_ context.Context, _ *session.State, now events.Clock,
+				_ session.Source) (Decision, error) {
+				seen = now.Steps
+				return Decision{}, nil
+			})
+			if err != nil || !slices.Equal(seen, steps) {
+				t.Errorf("decided with the steps %+v, want %+v: %v", seen, steps, err)
+			}
+		})
+	}
 }
 
 // TestSettleMany: among many sessions, some documents lag, some need nothing, some fail, some need several commits, and

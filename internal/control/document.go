@@ -35,7 +35,7 @@ func (h documents) LeadershipLost() { h.l.active.Store(false) }
 // of them is decided or left to the slow walk, or after [batchPatience].
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	var now *events.Clock // nil: the clock cannot be read, so that no session rests
-	if c, err := h.l.bus.Clock.Read(ctx); err == nil {
+	if c, err := h.l.Now(ctx); err == nil {
 		now = &c
 	}
 	return h.l.batch(ctx, len(ms), func(i int) func() {

@@ -27,10 +27,11 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
 	l := w.idleLoop()
 	l.active.Store(true) // and only what does things at their instant runs
-	now, err := w.b.Clock.Now(w.ctx)
+	c, err := l.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	now := c.Now
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() { done <- l.runQueue(ctx) }()

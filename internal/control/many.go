@@ -77,7 +77,7 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 		w.done(Settled{Before: s, After: s})
 		return
 	}
-	now, err := w.l.bus.Clock.Read(ctx)
+	now, err := w.l.Now(ctx)
 	var d Decision
 	if err == nil {
 		d, err = w.decide(ctx, s, now, w.l.Source(ctx))

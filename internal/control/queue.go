@@ -201,7 +201,7 @@ func (l *Loop) runQueue(ctx context.Context) error {
 	away, epoch, began := false, uint64(0), false
 	for ctx.Err() == nil {
 		next := standbyEvery
-		now, err := l.bus.Clock.Read(ctx)
+		now, err := l.Now(ctx)
 		if err == nil && now.Epoch != epoch && began {
 			l.clockSet(now.Epoch)
 		}

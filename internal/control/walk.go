@@ -73,7 +73,7 @@ func (l *Loop) rests(r events.Ref, h *session.Head, now events.Clock) bool {
 // and gives way to commits that are due.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
-	now, err := l.bus.Clock.Read(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return err
 	}

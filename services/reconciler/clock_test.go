@@ -1,10 +1,15 @@
 package reconciler
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -96,5 +101,26 @@ func TestJudgedAfterAStep(t *testing.T) {
 		if o, _ := k.checkOwner(s, now); o.Liveness != Alive || !o.CheckAt.Equal(sec(107).Add(by)) {
 			t.Errorf("a step of %s: %s, checked again in %s", by, o.Liveness, o.CheckAt.Sub(now.Now))
 		}
+	}
+}
+
+// TestNowKnowsTheSteps: the parts that decide beside the loop have the steps of the clock that the cell has stored,
+// from the first instant on.
+func TestNowKnowsTheSteps(t *testing.T) {
+	server := natstest.Start(t)
+	steps := events.Steps{{Seq: 7, ByMS: (2 * time.Hour).Milliseconds(), At: sec(1)}}
+	body, err := json.Marshal(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := natstest.Bus(t, server).KV.Store(t.Context(), kv.Leases, events.ClockKey(), body, 0); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(natstest.Bus(t, server), quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := r.now(t.Context()); err != nil || !slices.Equal(now.Steps, steps) {
+		t.Errorf("the steps are %+v, want %+v: %v", now.Steps, steps, err)
 	}
 }

@@ -27,7 +27,7 @@ func cutOff(t *testing.T, knowsTime bool) *Reconciler {
 		t.Fatal(err)
 	}
 	if knowsTime {
-		if _, err := b.Clock.Read(t.Context()); err != nil {
+		if _, err := r.now(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

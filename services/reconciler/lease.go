@@ -119,7 +119,7 @@ func atMoment(c events.Clock) moment { return moment{c, time.Now()} }
 
 // now returns the present moment.
 func (r *Reconciler) now(ctx context.Context) (moment, error) {
-	c, err := r.bus.Clock.Read(ctx)
+	c, err := r.loop.Now(ctx)
 	return atMoment(c), err
 }
 
