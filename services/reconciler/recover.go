@@ -107,15 +107,15 @@ func (d *draft) waitsSince(turn string) uint64 {
 }
 
 // continueDecided continues the open turn that was left behind after a decision that ended one of its calls: something
-// else, such as a child, delayed the turn when the person decided. A resume of the turn takes its place. A dismissal
-// after a stop continues nothing.
+// else, such as a child, delayed the turn when the person decided. A resume of the turn takes its place. A decision
+// from before a person's stop, and a dismissal after one, continue nothing.
 func (d *draft) continueDecided() {
 	t := d.Turn
 	if !d.leftTurn() || slices.ContainsFunc(d.goOn, func(f events.TurnRequested) bool { return f.OfTurn == t.ID }) {
 		return
 	}
 	for _, c := range t.Prompts {
-		if c.Seq == t.DecidedSeq && d.Continues(&session.Prompt{Turn: t.ID}, c.Status) {
+		if c.Seq == t.DecidedSeq && c.Seq > d.StoppedSeq && d.Continues(&session.Prompt{Turn: t.ID}, c.Status) {
 			d.goOn = append(d.goOn, d.Continue(c.Prompt, t.ID, ""))
 			return
 		}
