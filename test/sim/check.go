@@ -53,7 +53,8 @@ func (w *world) settle() {
 		w.foldAll()
 		w.reconcileAll()
 		w.decideAll(idle > 0)
-		quiet := len(w.log.commits) == before && w.now.Sub(w.backAt) > 6*(TTL+Grace) && !w.waitForAlarm()
+		answered := w.answerSome()
+		quiet := !answered && len(w.log.commits) == before && w.now.Sub(w.backAt) > 6*(TTL+Grace) && !w.waitForAlarm()
 		idle++
 		if !quiet {
 			idle = 0

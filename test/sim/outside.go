@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -10,11 +13,68 @@ const (
 	outsideOneIn = 25 // ask a question that belongs to no turn
 	giveUpOneIn  = 4  // have an Ask return at its deadline
 	unaskedOneIn = 2  // adopt a prompt that outlives its turn, or its call, and do not ask
+	adoptOneIn   = 2  // adopt late what an earlier process has left open
 	againOneIn   = 25 // call Ask again under the same id
 	deafOneIn    = 2  // sessions whose agent takes no request for decisions
 	oldOneIn     = 60 // decisions of a ledger that does not write owed
 	repeatOneIn  = 40 // store a receipt once more, or under an epoch that has ended
 )
+
+// In a world of heirs, one in so many, processes are replaced often, and adopt what their predecessors asked outside of
+// turns. When all trouble is over, people answer some of what is open.
+const (
+	heirsOneIn        = 3
+	heirsOutsideOneIn = 2
+	heirsKillOneIn    = 40
+	heirsAnswerOneIn  = 2
+)
+
+// outsideOneIn is how often agents ask a question that belongs to no turn.
+func (w *world) outsideOneIn() int {
+	if w.heirs {
+		return heirsOutsideOneIn
+	}
+	return outsideOneIn
+}
+
+// replaces kills a process in a world of heirs, and starts the next one at once.
+func (w *world) replaces(p *process) bool {
+	if !w.heirs || !p.alive || !w.chance(heirsKillOneIn) {
+		return false
+	}
+	p.kill()
+	w.spawn(p.harness, p)
+	return true
+}
+
+// answerSome has people answer open questions in a world of heirs, when all trouble is over. It reports whether they
+// have answered any.
+func (w *world) answerSome() (answered bool) {
+	for _, r := range w.log.sessions {
+		st := w.current(r)
+		for _, id := range st.PendingPrompts() {
+			if !w.heirs || w.asked[decision{r, id}] {
+				continue
+			}
+			w.asked[decision{r, id}] = true
+			if !w.chance(heirsAnswerOneIn) {
+				continue
+			}
+			d, err := st.Answer(request.Answer{Ref: r, Prompt: id,
+				Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: w.people[0].name}, w.log.source)
+			if err != nil {
+				continue // its deadline has passed
+			}
+			by := from(events.PersonSource(w.people[0].name))
+			if !w.append("person", r, events.WriterLedger, by, st.Epoch, st.Seq, d.Facts) {
+				w.fail("an answer to prompt %s of %s lost a race, and there is no other writer", id, r)
+			}
+			w.log.foldOn(st)
+			answered = true
+		}
+	}
+	return answered
+}
 
 // absence is how far a process is that has given an Ask up, or has adopted a prompt and does not ask.
 type absence uint8
@@ -41,12 +101,46 @@ func (p *process) askOutside(st *session.State) {
 // asksNothing leaves some prompts alone that the process has just adopted, or whose call it has: it does not ask again.
 func (p *process) asksNothing(st *session.State) {
 	for _, id := range sorted(st.Prompts) {
-		if q := st.Prompts[id]; !answersFor(st, q) || !outlives(st, q) || !p.w.chance(unaskedOneIn) {
+		if q := st.Prompts[id]; answersFor(st, q) && outlives(st, q) && p.w.chance(unaskedOneIn) {
+			p.leaves(st, id)
+		}
+	}
+}
+
+// leaves has no Ask wait for a prompt that the process has adopted. The log says so in a commit of its own: the process
+// may die, or a person may decide, before that.
+func (p *process) leaves(st *session.State, prompt string) {
+	p.w.report.Unasked++
+	p.absent[decision{st.Ref(), prompt}] = gaveUp
+	if p.w.cfg.Bug == UnaskedNotSaid {
+		p.absent[decision{st.Ref(), prompt}] = said
+	}
+}
+
+// adoptsLate adopts what an earlier process has left open in a session that this process has already: a prompt, or a
+// call with its prompts. It asks for none of them.
+func (p *process) adoptsLate(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		q, c := st.Prompts[id], st.Tools[st.Prompts[id].Call]
+		if answersFor(st, q) || !outlives(st, q) || c == nil && q.Status != session.Awaiting {
 			continue
 		}
-		p.w.report.Unasked++
-		p.absent[decision{st.Ref(), id}] = gaveUp
+		var adopted events.Fact = again(id, q)
+		if c != nil && (q.Status != session.Awaiting || p.w.chance(2)) {
+			adopted = events.ToolStarted{Call: q.Call, Turn: c.Turn, Name: c.Name}
+		}
+		others := slices.DeleteFunc(sorted(st.Prompts), func(id string) bool { return answersFor(st, st.Prompts[id]) })
+		if !p.append(st, st.Epoch, adopted) {
+			return true
+		}
+		for _, id := range others {
+			if q := st.Prompts[id]; q != nil && answersFor(st, q) && outlives(st, q) {
+				p.leaves(st, id)
+			}
+		}
+		return true
 	}
+	return false
 }
 
 // answersFor reports whether the decision about a prompt is left to the owner: it has the prompt, or its call.

@@ -12,6 +12,8 @@
 //	agents start turns by themselves, and complete turns without having read what was decided meanwhile
 //	agents ask outside of turns and in calls in the background, give up, and ask again under the same id; some take no
 //	request for decisions; now and then a ledger stores decisions as it did before they called for turns
+//	processes adopt such questions, and calls with questions, at a claim or later, and do not ask; in some worlds
+//	processes are replaced often for this, and people answer when all trouble is over
 //
 // At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V15 are held against the log.
 // During the run each acknowledged fact of an honest writer must have counted, no living process is declared dead, and
@@ -65,6 +67,9 @@ const (
 	ContinuationsForgotten // turns that recovery requests for decisions are not counted
 	ReceiptForgotten       // a receipt is not kept with its epoch, and takes no request back
 	StopReleased           // a message that a person takes back ends the hold of a stop
+
+	// a process does not say that it does not ask for a prompt that it has adopted
+	UnaskedNotSaid
 )
 
 // String is the bug's name.
@@ -78,7 +83,7 @@ func (b Bug) String() string {
 		"fenced process wakes its agent",
 		"undelivered decisions dropped", "no turn for an undelivered decision",
 		"unattended prompt forgotten", "continuations not counted", "receipt forgotten",
-		"withdrawn message releases a stop"}[b]
+		"withdrawn message releases a stop", "adopted without an Ask, and not said"}[b]
 }
 
 // Times of the make-believe world.
@@ -197,7 +202,11 @@ type world struct {
 	promises  []promise
 	settled   int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
 	settling  bool // all trouble is over
-	report    Report
+
+	heirs bool              // processes are replaced often, and adopt questions outside of turns
+	asked map[decision]bool // open questions that people have looked at since all trouble is over
+
+	report Report
 }
 
 // promise is a fact that was acknowledged to an honest writer.
@@ -230,6 +239,7 @@ func newWorld(cfg Config) *world {
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.settled = 1 + int(cfg.Seed%settledMax)*int(cfg.Seed%settledMax)
+	w.heirs, w.asked = cfg.Seed%heirsOneIn == 0, map[decision]bool{}
 	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
@@ -329,6 +339,7 @@ func (w *world) trouble() {
 	switch {
 	case w.chance(blackoutOneIn * w.settled):
 		w.darken()
+	case w.replaces(p):
 	case w.chance(killOneIn*w.settled) && p.alive:
 		p.kill()
 		if !w.chance(4) {

@@ -98,9 +98,9 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts,
 		"decisions of people": sum.Decisions, "decisions that reached a model": sum.Delivered,
 		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside,
-		"Asks that gave up":            sum.GaveUp,
-		"adopted without an Ask":       sum.Unasked,
-		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old,
+		"Asks that gave up": sum.GaveUp,
+		"thousandth of the steps that adopts without an Ask": sum.Unasked * 1000 / sum.Steps,
+		"Asks again under the same id":                       sum.Again, "decisions of an old ledger": sum.Old,
 		"sessions at the bound on turns for decisions": sum.Bounded,
 		"receipts after the turn that asked":           sum.Late, "repeated receipts": sum.Twice,
 		"receipts of an epoch that had ended": sum.Stale, "messages taken back after a stop": sum.TakenBack,
@@ -135,7 +135,8 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.FencedWake:  "R6",
 		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
 		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15",
-		sim.StopReleased: "V1", // V10 for the queue, V15 for decisions
+		sim.UnaskedNotSaid: "V15",
+		sim.StopReleased:   "V1", // V10 for the queue, V15 for decisions
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

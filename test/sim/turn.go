@@ -171,10 +171,11 @@ func (p *process) act(st *session.State) {
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
 	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.appendUnattended(st):
 	case p.w.chance(againOneIn) && p.asksAgain(st):
+	case p.w.chance(adoptOneIn) && p.adoptsLate(st):
 	case p.takesDecisions(st):
 	case p.w.chance(lateOneIn) && p.receivesLate(st):
 	case p.w.chance(repeatOneIn) && p.repeats(st):
-	case len(st.Prompts) < outsideMax && p.w.chance(outsideOneIn):
+	case len(st.Prompts) < outsideMax && p.w.chance(p.w.outsideOneIn()):
 		p.askOutside(st)
 	case st.Turn == nil && p.w.chance(itselfOneIn):
 		p.byItself(st)
