@@ -1,8 +1,9 @@
 """The deployer in Python: it survives SIGKILL at every step. `holdfast sidecar` runs beside it and keeps its state."""
-import itertools, json, os, sys
+import itertools, json, os, shutil, sys
 from subprocess import PIPE, Popen, check_output
 
-sidecar = Popen([os.environ.get("HOLDFAST", "holdfast"), "sidecar"], stdin=PIPE, stdout=PIPE, encoding="utf-8")
+holdfast = shutil.which(os.environ.get("HOLDFAST", "holdfast")) or sys.exit("install holdfast, or set HOLDFAST to it")
+sidecar = Popen([holdfast, "sidecar"], stdin=PIPE, stdout=PIPE, encoding="utf-8")
 ids = itertools.count(1)
 
 
@@ -22,10 +23,8 @@ def call(method, **params):
                 send(id=m["id"], result=deploy({k: m["params"][k] for k in ("session", "turn")}))
             except Exception as e:  # fails the turn; its kind decides whether it is tried again
                 send(id=m["id"], error=e.args[0] if isinstance(e, Refused) else {"code": 1, "message": repr(e)})
-        elif "error" in m:  # of this call; with the id null, of a line that could not be read
-            raise Refused(m["error"])
-        elif m.get("id") == mine:
-            return m["result"]
+        elif "error" in m: raise Refused(m["error"])  # of this call; with the id null, of a line that cannot be read
+        elif m.get("id") == mine: return m["result"]
     sys.exit("the sidecar has ended")
 
 
@@ -49,12 +48,13 @@ def deploy(turn):
     try:
         print(step(turn, "deploy", lambda: check_output(["./deploy.sh", env], text=True)))
     except Refused as e:  # killed while it ran: ask, and do not run it again
-        if e.args[0]["data"]["error"] != "outcome_unknown":
-            raise
+        if e.args[0]["data"]["error"] != "outcome_unknown": raise
         call("turn.ask_once", **turn, name="is-it-up", questions=[{"id": "up", "question": f"Cut off. Is {env} up?"}])
 
 
-call("connect", id="deployer")
-call("open", session="shop", title="Deploy the shop")  # continues what was cut off
-call("ready")
-call("work", turns_max=1)  # returns when this process may do nothing more
+try:
+    call("connect", id="deployer")
+    call("open", session="shop", title="Deploy the shop")  # continues what was cut off
+    call("ready")
+    call("work", turns_max=1)  # returns when this process may do nothing more
+except Refused as e: sys.exit(e.args[0]["message"])

@@ -6,14 +6,14 @@ import { promisify } from "node:util";
 type Json = Record<string, any>;
 type Turn = { session: string; turn: string };
 
-class Refused extends Error { // the error of a reply
-  constructor(readonly error: Json) { super(error.message); }
-}
+class Refused extends Error { constructor(readonly error: Json) { super(error.message); } } // the error of a reply
 
+const end = (why?: string) => { console.error(why); process.exit(1); };
+process.on("uncaughtException", (e) => end(e instanceof Refused ? e.message : e.stack));
 const sidecar = spawn(process.env.HOLDFAST ?? "holdfast", ["sidecar"], { stdio: ["pipe", "pipe", "inherit"] });
+sidecar.on("error", () => end("install holdfast, or set HOLDFAST to it"));
 const waiting = new Map<number, { resolve: (result: any) => void; reject: (error: Error) => void }>();
 let ids = 0;
-
 const send = (m: Json) => sidecar.stdin.write(JSON.stringify({ jsonrpc: "2.0", ...m }) + "\n");
 
 const call = (method: string, params: Json = {}): Promise<any> => new Promise((resolve, reject) => {
@@ -29,7 +29,7 @@ createInterface({ input: sidecar.stdout }).on("line", (line) => {
   else if (m.id === null) throw new Refused(m.error); // a line could not be read
   else if (!m.method && m.error) waiting.get(m.id)?.reject(new Refused(m.error));
   else if (!m.method) waiting.get(m.id)?.resolve(m.result);
-}).on("close", () => process.exit(1)); // the sidecar has ended
+}).on("close", () => end("the sidecar has ended"));
 
 async function step<T>(turn: Turn, name: string, run: () => Promise<T>): Promise<T> { // once for a message
   const begun = await call("turn.step_begin", { ...turn, name });

@@ -4,6 +4,7 @@ package languages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -234,6 +235,35 @@ func killsAtEveryStep(t *testing.T, program string, command []string) {
 	}
 }
 
+// saysWhatIsMissing: without a broker, or without holdfast, an example ends with one sentence that says what to start,
+// or to install, and no trace of calls.
+func saysWhatIsMissing(t *testing.T, program string, command []string) {
+	const nowhere = "nats://127.0.0.1:1"
+	for what, c := range map[string]struct{ program, says string }{
+		"broker": {program, "no broker answers at " + nowhere +
+			": nothing listens there: start one with `holdfast up`, or give the address of another one"},
+		"holdfast": {filepath.Join(t.TempDir(), "holdfast"), "install holdfast, or set HOLDFAST to it"},
+	} {
+		t.Run("no "+what, func(t *testing.T) {
+			cmd := exec.Command(command[0], command[1:]...)
+			cmd.Env = append(os.Environ(), "HOLDFAST="+c.program, "HOLDFAST_NATS="+nowhere, "HOLDFAST_TIMEOUT=1s")
+			out, err := cmd.CombinedOutput()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+				t.Errorf("it ended with %v, want exit status 1", err)
+			}
+			var lines []string
+			for line := range strings.Lines(string(out)) {
+				if !strings.Contains(line, "level=WARN") { // of the sidecar, while it tries
+					lines = append(lines, strings.TrimSpace(line))
+				}
+			}
+			if len(lines) != 1 || !strings.HasSuffix(lines[0], c.says) {
+				t.Errorf("it printed\n%s\nwant one line, ... %s", out, c.says)
+			}
+		})
+	}
+}
+
 // wantOnce checks what has become of it.
 func (w *world) wantOnce(st *session.State, questions int) {
 	w.Helper()
@@ -281,7 +311,9 @@ func example(t *testing.T, path string) string {
 
 // TestPython runs the example with the Python of the system.
 func TestPython(t *testing.T) {
-	killsAtEveryStep(t, built(t), []string{"python3", example(t, "python/deployer.py")})
+	program, command := built(t), []string{"python3", example(t, "python/deployer.py")}
+	saysWhatIsMissing(t, program, command)
+	killsAtEveryStep(t, program, command)
 }
 
 // TestTypeScript compiles the example with the compiler of npm, and runs it with the Node of the system. Where npm
@@ -302,5 +334,7 @@ func TestTypeScript(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	killsAtEveryStep(t, built(t), []string{"node", filepath.Join(dir, "build", "deployer.js")})
+	program, command := built(t), []string{"node", filepath.Join(dir, "build", "deployer.js")}
+	saysWhatIsMissing(t, program, command)
+	killsAtEveryStep(t, program, command)
 }
