@@ -89,6 +89,7 @@ type Proxy struct {
 	cond  *sync.Cond
 	held  map[bool]bool // by direction: true is towards the broker
 	Alter func(towards bool, said []byte) []byte
+	rate  int // bytes per second that pass from the broker; 0: no limit
 	conns []net.Conn
 }
 
@@ -144,8 +145,12 @@ func (p *Proxy) pipe(to io.WriteCloser, from io.Reader, towards bool) {
 		if p.Alter != nil && n > 0 {
 			said = p.Alter(towards, said)
 		}
+		rate := p.rate
 		p.Mu.Unlock()
 		if n > 0 {
+			if rate > 0 && !towards {
+				time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+			}
 			if _, err := to.Write(said); err != nil {
 				return
 			}
@@ -162,6 +167,13 @@ func (p *Proxy) Hold(client, broker bool) {
 	defer p.Mu.Unlock()
 	p.held[true], p.held[false] = client, broker
 	p.cond.Broadcast()
+}
+
+// Slow lets so many bytes per second pass from the broker to each client.
+func (p *Proxy) Slow(bytesPerSecond int) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.rate = bytesPerSecond
 }
 
 // Lose makes the nth thing said from now on that matches vanish on its way: its first group is replaced by something of

@@ -13,6 +13,7 @@
 //     conn.go       the connection and its callbacks
 //     config.go     its configuration
 //     dial.go       attempts to reach a node
+//     silence.go    connections on which nothing arrives
 //     login.go      logins and trust; tls.go explains failed handshakes
 //     call.go       calls to the JetStream API, reads from a stream's leader
 //     publish.go    guarded writes; batch.go sends concurrent ones together
@@ -46,8 +47,8 @@ const (
 	reconnectDelayMinMS = 20    // first pause between attempts to connect
 	reconnectDelayMaxMS = 500   // longest pause: the delay until a process notices that the broker is back
 	connectTimeoutMS    = 2_000 // for one attempt
-	pingIntervalMS      = 1_000 // a silent connection is found dead at the third ping, after 2 to 3 s
-	pingsUnansweredMax  = 2
+	pingIntervalMS      = 1_000 // a broker that reads them sends a byte at least so often; see silence.go
+	pingsUnansweredMax  = 60    // then the connection is closed although bytes arrive: the pings do not
 	// for one write to the socket: the connection to a broker that reads nothing for so long is closed as well
 	writeTimeoutMS       = 9_000
 	drainTimeoutMS       = 5_000 // for pending work at a close
@@ -217,7 +218,7 @@ func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 		nats.ErrorHandler(c.asyncError),
 	}
 	if c.Config.Server != nil {
-		opts = append(opts, nats.InProcessServer(c.Config.Server))
+		opts = append(opts, nats.InProcessServer(audibly{c.Config.Server}))
 	}
 	opts = append(opts, loginOptions(c.Config, nkey)...)
 	// the library numbers inboxes below it, and a client that knew one could let the broker deliver to it

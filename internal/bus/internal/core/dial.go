@@ -59,7 +59,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 			begin()
 		case r := <-results:
 			if r.err == nil {
-				return r.conn, nil
+				return &audible{Conn: r.conn}, nil
 			}
 			open--
 			switch err = r.err; {
