@@ -91,6 +91,7 @@ var (
 type attacker struct {
 	t       *testing.T
 	harness string
+	secured bool
 	rnd     *rand.Rand
 	nc      *nats.Conn
 	addr    string
@@ -100,18 +101,23 @@ type attacker struct {
 	n       int
 }
 
-func newAttacker(t *testing.T, at, harness string, rnd *rand.Rand) *attacker {
-	t.Helper()
-	u, err := url.Parse(at)
+func newAttacker(u *users, harness string, rnd *rand.Rand) *attacker {
+	u.Helper()
+	at, err := url.Parse(u.server.URL())
 	if err != nil {
-		t.Fatal(err)
+		u.Fatal(err)
 	}
-	nc, err := nats.Connect(at)
+	options := []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // refusals are expected
+	if u.secured {
+		options = append(options, nats.CustomInboxPrefix(events.Inbox(prefix, events.ClassHarness, harness)))
+	}
+	nc, err := nats.Connect(u.url(userOf(events.ClassHarness, harness)), options...)
 	if err != nil {
-		t.Fatal(err)
+		u.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	return &attacker{t: t, harness: harness, rnd: rnd, nc: nc, addr: u.Host, last: map[string]uint64{}}
+	u.Cleanup(nc.Close)
+	return &attacker{t: u.T, harness: harness, secured: u.secured, rnd: rnd, nc: nc, addr: at.Host,
+		last: map[string]uint64{}}
 }
 
 func (a *attacker) pick(from []string) string { return from[a.rnd.IntN(len(from))] }
@@ -127,7 +133,7 @@ func (a *attacker) write() {
 	case k < 33:
 		a.lease()
 	case k < 36:
-		a.request("hf.svc.compaction.send",
+		a.request(a.verb("compaction", "send"),
 			fmt.Sprintf(`{"harness":%q,"session":%q,"message":"m%d","content":%s,"by":"x"}`, a.harness, a.pick(names),
 				a.rnd.IntN(9), a.pick(values)))
 	case k < 38:
@@ -254,6 +260,19 @@ func (a *attacker) lease() {
 		body)
 }
 
+// verb returns the subject of a request: with its own name in a secured cell, sometimes with another one.
+func (a *attacker) verb(service, verb string) string {
+	subject := "hf.svc." + service + "." + verb
+	switch {
+	case !a.secured:
+		return subject
+	case a.one(10):
+		return subject + a.pick([]string{"", "." + asks, ".harness.probe", ".harness", "."})
+	default:
+		return subject + ".harness." + a.harness
+	}
+}
+
 func (a *attacker) request(subject, body string) {
 	if a.one(3) {
 		body = a.damaged(body)
@@ -271,7 +290,11 @@ func (a *attacker) publish(subject string, head []string, body string) {
 		}
 		a.t.Cleanup(func() { a.close() })
 		a.lines = bufio.NewScanner(a.raw)
-		fmt.Fprint(a.raw, "CONNECT {\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\n")
+		login := ""
+		if a.secured {
+			login = fmt.Sprintf(`"user":%q,"pass":%q,`, userOf(events.ClassHarness, a.harness), password)
+		}
+		fmt.Fprintf(a.raw, "CONNECT {%s\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\n", login)
 	}
 	block := ""
 	if len(head) > 0 {

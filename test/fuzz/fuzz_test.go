@@ -1,5 +1,6 @@
 // Package fuzz writes to a cell everything that the permissions of a harness allow: facts, headers, leases, requests
-// and hints, generated from a seed and damaged. No service may panic, and no other session may be delayed.
+// and hints, generated from a seed and damaged. No service may panic, and no other session may be delayed. The cell has
+// no users, or the users that `holdfast permissions` prints.
 package fuzz
 
 import (
@@ -32,9 +33,10 @@ import (
 // Limits of the test.
 const (
 	waitMax   = time.Second // from an append to another session until its document shows it
-	shortTime = 10 * time.Second
-	longTime  = time.Hour
+	shortTime = 5 * time.Second
+	longTime  = 30 * time.Minute // of each of the two cells
 	attackers = 2
+	storedMin = 20              // commits of an attacker that the log accepts
 	settleMin = 2 * time.Minute // to compare the documents with the log; a third of the writing time is added
 )
 
@@ -89,10 +91,10 @@ func (c *cell) start(run func(context.Context) error) {
 	})
 }
 
-// newCell starts the broker and all services.
-func newCell(t *testing.T, connect func() *bus.Bus) *cell {
+// newCell starts all services.
+func newCell(t *testing.T, u *users) *cell {
 	t.Helper()
-	c := &cell{T: t, b: connect()}
+	c := &cell{T: t, b: u.service(ledger.Name)}
 	console := zerolog.NewConsoleWriter(func(w *zerolog.ConsoleWriter) { w.Out = os.Stderr })
 	log := zerolog.New(console).Level(zerolog.ErrorLevel).Hook(c)
 	must := func(err error) {
@@ -101,13 +103,13 @@ func newCell(t *testing.T, connect func() *bus.Bus) *cell {
 		}
 	}
 	var err error
-	c.ledger, err = ledger.New(connect(), ledger.Default(), log)
+	c.ledger, err = ledger.New(u.service(ledger.Name), ledger.Default(), log)
 	must(err)
-	tries, err := retry.New(connect(), retry.Default(), log)
+	tries, err := retry.New(u.service(retry.Name), retry.Default(), log)
 	must(err)
-	compacts, err := compaction.New(connect(), compaction.Default(), log)
+	compacts, err := compaction.New(u.service(compaction.Name), compaction.Default(), log)
 	must(err)
-	recovers, err := reconciler.New(connect(), reconciler.Default(), log)
+	recovers, err := reconciler.New(u.service(reconciler.Name), reconciler.Default(), log)
 	must(err)
 	for _, run := range []func(context.Context) error{c.ledger.Run, tries.Run, compacts.Run, recovers.Run} {
 		c.start(run)
@@ -120,6 +122,8 @@ var probeRef = events.Ref{Harness: "probe", Session: "quiet"}
 // probe is a session that is used correctly beside the attacks.
 type probe struct {
 	*cell
+	own    *bus.Bus // of its harness
+	person *bus.Bus
 	pulse  *natstest.Pulse
 	news   chan struct{}
 	mu     sync.Mutex
@@ -150,9 +154,9 @@ func (p *probe) append(ctx context.Context, facts ...events.Fact) error {
 	began, lost := time.Now(), p.pulse.Lost()
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
-		evs[i] = events.New(p.b.NewID(), events.HarnessSource(probeRef.Harness, "1"), probeRef, 1, began, f)
+		evs[i] = events.New(p.own.NewID(), events.HarnessSource(probeRef.Harness, "1"), probeRef, 1, began, f)
 	}
-	seq, err := p.b.Log.Append(ctx, probeRef, events.WriterHarness, p.last, evs)
+	seq, err := p.own.Log.Append(ctx, probeRef, events.WriterHarness, p.last, evs)
 	if err != nil {
 		return err
 	}
@@ -184,7 +188,7 @@ func (p *probe) round(ctx context.Context) error {
 	call := fmt.Sprint("call", p.rounds)
 	began, lost := time.Now(), p.pulse.Lost()
 	var reply struct{ Seq uint64 }
-	err := p.b.Services.Request(ctx, ledger.Name, "configure", request.Configure{Ref: probeRef, By: "ada",
+	err := p.person.Services.Request(ctx, ledger.Name, "configure", request.Configure{Ref: probeRef, By: asks,
 		Policy: &events.PolicyPatch{RetryMax: events.Set(p.rounds % 100)}}, &reply)
 	if err != nil {
 		return err
@@ -199,15 +203,20 @@ func (p *probe) round(ctx context.Context) error {
 
 // TestFuzz writes with attackers while the probe works; afterwards every document equals the fold of its log.
 func TestFuzz(t *testing.T) {
-	server := natstest.Start(t)
+	t.Run("without users", func(t *testing.T) { fuzz(t, open(t)) })
+	t.Run("with users", func(t *testing.T) { fuzz(t, secured(t)) })
+}
+
+func fuzz(t *testing.T, u *users) {
 	from := seed(t)
-	c := newCell(t, func() *bus.Bus { return natstest.Bus(t, server) })
-	p := &probe{cell: c, pulse: natstest.Feel(t), news: make(chan struct{}, 1)}
+	c := newCell(t, u)
+	p := &probe{cell: c, own: u.login(events.ClassHarness, probeRef.Harness), person: u.login(events.ClassPerson, asks),
+		pulse: natstest.Feel(t), news: make(chan struct{}, 1)}
 	c.start(p.watch)
 	ctx, cancel := context.WithTimeout(context.Background(), duration()+2*time.Minute)
 	defer cancel()
 	natstest.Until(t, "the services to answer", func() bool {
-		return c.b.Services.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
+		return p.person.Services.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
 	})
 	p.pulse = natstest.Feel(t)
 	if err := p.append(ctx, events.SessionOpened{Incarnation: "1"},
@@ -218,7 +227,7 @@ func TestFuzz(t *testing.T) {
 	end := time.Now().Add(duration())
 	var sent [attackers]int
 	for i := range attackers {
-		a := newAttacker(t, server.URL(), fmt.Sprint("fuzz", i), rand.New(rand.NewPCG(from, uint64(i))))
+		a := newAttacker(u, attackerName(i), rand.New(rand.NewPCG(from, uint64(i))))
 		attack.Go(func() {
 			for ; time.Now().Before(end); sent[i]++ {
 				a.write()
@@ -265,14 +274,21 @@ func (c *cell) settled(ctx context.Context) {
 	if len(c.panics) > 0 {
 		c.Errorf("%d panics in requests", len(c.panics))
 	}
-	logs := map[events.Ref]bool{}
+	logs, stored := map[events.Ref]bool{}, map[string]int{}
 	if err := c.b.Log.Scan(ctx, 0, func(x events.Commit) error {
 		if x.Ref.Validate() == nil {
 			logs[x.Ref] = true
+			stored[x.Ref.Harness]++
 		}
 		return nil
 	}); err != nil {
 		c.Fatal(err)
+	}
+	c.Logf("commits in the log: %v", stored)
+	for i := range attackers {
+		if n := stored[attackerName(i)]; n < storedMin {
+			c.Errorf("%d commits of attacker %d are in the log, want %d: the test is too weak", n, i, storedMin)
+		}
 	}
 	for r := range logs {
 		var want, got []byte
