@@ -34,10 +34,14 @@ func worlds() map[string]explorer.Config {
 	}
 	call := explorer.Ask{Prompt: "p2", Call: "c1", Delivery: events.DeliverToolResult}
 	message := func(prompt string) explorer.Ask { return explorer.Ask{Prompt: prompt, Delivery: events.DeliverMessage} }
+	outside := plain("p1")
+	outside.Outside = true
 	return map[string]explorer.Config{
 		"two questions without calls": {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}},
 		"one of them in a call":       {Asks: [2]explorer.Ask{plain("p1"), call}},
 		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
+		"a question outside of turns": {Asks: [2]explorer.Ask{outside, plain("p2")}},
+		"outside of turns, in a pool": {Asks: [2]explorer.Ask{outside, call}, Pool: true},
 		"a deaf agent":                {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}, Deaf: true},
 		"a pool":                      {Asks: [2]explorer.Ask{plain("p1"), call}, Pool: true},
 		"a stop and a call":           {Asks: [2]explorer.Ask{plain("p1"), call}, Reacts: true},
@@ -129,6 +133,18 @@ func TestTheExplorerFindsADeafAgent(t *testing.T) {
 	t.Logf("%d states: %s", r.States, r.Violated)
 	if !strings.HasPrefix(r.Violated, "V15: turn") && !strings.HasPrefix(r.Violated, "V14") {
 		t.Error("not found, or as something else than V14 or V15")
+	}
+}
+
+// TestTheExplorerFindsAnAdoptionWithoutAnAsk: a process that adopts a question, does not ask, and does not say so,
+// keeps the decision from its agent.
+func TestTheExplorerFindsAnAdoptionWithoutAnAsk(t *testing.T) {
+	c := exploring(worlds()["a question outside of turns"], sim.UnaskedNotSaid)
+	c.Depth, c.Most = 6, explorer.Bounds{Crashes: 1, Starts: 1}
+	r := explorer.Run(c)
+	t.Logf("%d states: %s", r.States, r.Violated)
+	if !strings.HasPrefix(r.Violated, "V15: a person decided") {
+		t.Error("not found, or as something else than V15")
 	}
 }
 

@@ -7,6 +7,7 @@
 //	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a
 //	turn by itself, or completes one and has not read what was decided
 //	a turn fills the context, and ends for the compaction although a person has stopped it meanwhile
+//	an agent asks outside of turns; its process gives up, or a later one adopts the question and does not ask
 //	an agent that reacts to a stop asks, fails, completes its turn or begins another one before it gives the receipt
 //	people answer, reject, send, stop, retry, also while every process is dead
 //	the reconciler, retry and compaction check the session, or do not for as long as the exploration likes
@@ -43,11 +44,16 @@ type Ask struct {
 	Call     string // "" or c1
 	Delivery events.Delivery
 	Loss     events.OwnerLoss
+	Outside  bool // it belongs to no turn, and blocks none
 }
 
 func (a Ask) requested(turn string) events.PromptRequested {
+	var blocking *bool
+	if a.Outside {
+		turn, blocking = "", new(bool)
+	}
 	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion,
-		Delivery: a.Delivery, OnOwnerLoss: a.Loss,
+		Delivery: a.Delivery, OnOwnerLoss: a.Loss, Blocking: blocking,
 		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}
 }
 
@@ -117,6 +123,8 @@ func (c *Config) steps() []step {
 		for k := range promptsN {
 			each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
 			each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
+			each("say unattended", func(s *state, p *process) bool { return s.sayUnattended(p, k) })
+			each("adopt late", func(s *state, p *process) bool { return s.adoptLate(p, k) })
 		}
 		each("close call", (*state).closeCall)
 		each("receipt", (*state).receive)

@@ -193,7 +193,7 @@ func (k *keyer) open(st *session.State) {
 		k.id(p.Turn)
 		k.id(p.Call)
 		k.text(string(p.Status))
-		k.flags(p.Epoch == st.Epoch)
+		k.flags(p.Epoch == st.Epoch, p.Unattended)
 		k.place(p.SettledSeq)
 	}
 	for i := range st.Queue {
@@ -320,7 +320,7 @@ func (k *keyer) processes(s *state) {
 		own.flags(p.stopped, p.mine, p.held, p.compact, p.mine && p.epoch == s.st.Epoch)
 		own.number(order(p.inc))
 		own.id(p.turn)
-		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:])...)
+		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:], p.unsaid[:])...)
 		own.lease(s, p.inc)
 		both[i] = own.buf
 	}

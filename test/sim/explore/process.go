@@ -105,7 +105,7 @@ func (s *state) claim(p *process, adopt adoption) bool {
 	if p.phase != starting || p.stopped || p.mine || !s.st.Claimable(fmt.Sprint(p.inc)) {
 		return false
 	}
-	if adopt != nothing && s.st.Turn == nil || adopt == oneOnly &&
+	if adopt != nothing && s.st.Turn == nil && !s.opensOutside() || adopt == oneOnly &&
 		(!s.awaits(0) || s.st.Prompts[s.cfg.Asks[1].Prompt] == nil) {
 		return false
 	}
@@ -134,6 +134,9 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 		return p.source()
 	}, before.Epoch, append(facts, work...)...)
 	p.mine, p.epoch = true, s.st.Epoch
+	for i := range s.cfg.Asks {
+		p.leave(s, i)
+	}
 	if adopt == nothing || s.st.Turn == nil || s.st.Turn.Epoch != s.st.Epoch {
 		return
 	}
@@ -141,6 +144,9 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	for i, a := range s.cfg.Asks {
 		if adopt == oneOnly && i > 0 {
 			break
+		}
+		if a.Outside {
+			continue
 		}
 		q := before.Prompts[a.Prompt]
 		_, ended := before.Ended(session.EntityPrompt, a.Prompt)
@@ -158,8 +164,11 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 	case oneOnly:
 		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
 	}
-	facts := []events.Fact{events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
-		Message: t.Message, Attempt: t.Attempt}}
+	var facts []events.Fact
+	if t != nil && (adopt != ofOwn || t.Epoch == s.st.Epoch) {
+		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
+			Message: t.Message, Attempt: t.Attempt})
+	}
 	for _, id := range sortedKeys(s.st.Tools) {
 		c := s.st.Tools[id]
 		if adopt == ofOwn && c.Epoch != s.st.Epoch {
@@ -213,7 +222,8 @@ func (s *state) reclaim(p *process) bool {
 	s.record("process %s starts over and claims the session again", s.name(p))
 	turn := s.st.Turn
 	adopt := nothing
-	if turn != nil && turn.Epoch == was.epoch {
+	own := turn != nil && turn.Epoch == was.epoch
+	if own || s.opensOutside() {
 		adopt = ofOwn
 	}
 	var reports []events.Fact
@@ -223,16 +233,24 @@ func (s *state) reclaim(p *process) bool {
 			// under a lower epoch it would be taken for lost
 			reports = append(reports, events.PromptDelivered{Prompt: a.Prompt})
 		}
+		if q != nil && s.awaits(i) && q.Epoch == was.epoch && q.Unattended {
+			reports = append(reports, events.PromptUnattended{Prompt: a.Prompt}) // its new request takes that back
+		}
 	}
-	running := was.turn != "" && adopt == ofOwn && turn.ID == was.turn
+	running := was.turn != "" && own && turn.ID == was.turn
 	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && was.compact {
 		reports = append([]events.Fact{events.CompactionStarted{Compaction: c.ID}}, reports...)
 		p.compact = true
 	}
 	s.take(p, adopt, reports)
-	p.turn, p.todo = "", [promptsN]bool{}
+	p.turn, p.todo, p.unsaid = "", [promptsN]bool{}, was.unsaid
 	if running {
-		p.turn, p.asking, p.todo = was.turn, was.asking, was.todo
+		p.turn, p.todo = was.turn, was.todo
+	}
+	for i, a := range s.cfg.Asks {
+		p.asking[i] = was.asking[i] && (running || a.Outside)
+	}
+	if running || p.asks() {
 		s.readNews(p)
 	}
 	return true
@@ -277,18 +295,29 @@ func (s *state) readNews(p *process) bool {
 	}
 	if s.owns(p) {
 		if p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn) {
-			p.endHandler()
+			s.endHandler(p)
 		}
 		return true
 	}
 	s.record("process %s is fenced", s.name(p))
 	p.mine, p.held, p.compact = false, false, false
-	p.endHandler()
+	s.endHandler(p)
 	p.returned, p.receipt, p.late = [promptsN]bool{}, [promptsN]bool{}, [promptsN]bool{}
+	p.asking, p.unsaid = [promptsN]bool{}, [promptsN]bool{}
 	return true
 }
 
 func (p *process) asks() bool { return slices.Contains(p.asking[:], true) }
+
+// asksInTurn reports whether an Ask waits in the turn that the process runs.
+func (s *state) asksInTurn(p *process) bool {
+	for i, a := range s.cfg.Asks {
+		if p.asking[i] && !a.Outside {
+			return true
+		}
+	}
+	return false
+}
 
 // hand: an Ask returns how its prompt was settled; the model's context has it.
 func (s *state) hand(p *process, i int) {
@@ -357,6 +386,9 @@ func (s *state) receive(p *process) bool {
 // ask asks a question, or asks again what was adopted.
 func (s *state) ask(p *process, i int) bool {
 	a := s.cfg.Asks[i]
+	if a.Outside {
+		return s.askOutside(p, i)
+	}
 	if !s.handles(p) || p.asking[i] || s.stopping() {
 		return false
 	}
@@ -389,11 +421,12 @@ func (s *state) ask(p *process, i int) bool {
 
 // giveUp: the context of an Ask ends. The prompt stays open, and the agent asks again before its turn completes.
 func (s *state) giveUp(p *process, i int) bool {
-	if !s.handles(p) || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
+	outside := s.cfg.Asks[i].Outside
+	if !s.handles(p) && !(outside && s.runs(p)) || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
 		return false
 	}
 	s.spent.gaveUp++
-	p.asking[i], p.todo[i] = false, true
+	p.asking[i], p.todo[i], p.unsaid[i] = false, !outside, outside
 	s.record("process %s: the context of Ask %s ends", s.name(p), s.cfg.Asks[i].Prompt)
 	return true
 }
@@ -421,7 +454,7 @@ func (s *state) unread(p *process) bool {
 
 // complete ends the turn when no Ask waits in it any more.
 func (s *state) complete(p *process) bool {
-	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.stopping() ||
+	if !s.handles(p) || s.asksInTurn(p) || slices.Contains(p.todo[:], true) || s.stopping() ||
 		len(s.st.Tools) > 0 {
 		return false
 	}
@@ -431,7 +464,7 @@ func (s *state) complete(p *process) bool {
 
 // careless completes the turn although the process has not read what was decided about a question of it.
 func (s *state) careless(p *process) bool {
-	waits := p.asks() || slices.Contains(p.todo[:], true)
+	waits := s.asksInTurn(p) || slices.Contains(p.todo[:], true)
 	if !s.unread(p) && !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.stopping() || len(s.st.Tools) > 0 ||
 		s.spent.careless >= s.cfg.Most.Careless {
 		return false
@@ -439,7 +472,9 @@ func (s *state) careless(p *process) bool {
 	s.spent.careless++
 	late := p.asking
 	s.add(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
-	p.late = late
+	for i, a := range s.cfg.Asks {
+		p.late[i] = late[i] && !a.Outside
+	}
 	return true
 }
 
@@ -512,9 +547,9 @@ func (s *state) work(p *process) bool {
 		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		p.compact = true
 	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() &&
-		(s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
+		(s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID) && !s.withdraws(p):
 		s.takeWork(p, s.started(st))
-		p.endHandler()
+		s.endHandler(p)
 		p.turn = s.st.Turn.ID
 	default:
 		return false
@@ -529,6 +564,18 @@ func (s *state) started(st *session.State) events.TurnStarted {
 		return events.TurnStarted{Turn: fmt.Sprint("own-", r.ID), Cause: events.CauseMessage, Synthetic: true}
 	}
 	return s.cfg.Bug.Started(st)
+}
+
+// withdraws reports whether the receipts of a process, which go before the start of the requested turn in the same
+// commit, take the request back: then the client does not begin the turn.
+func (s *state) withdraws(p *process) bool {
+	n := s.next()
+	for i := range s.procs {
+		if p == &s.procs[i] {
+			return n.receive(&n.procs[i]) && n.st.Pending.Turn == nil
+		}
+	}
+	return false
 }
 
 func (s *state) takeWork(p *process, f events.Fact) {

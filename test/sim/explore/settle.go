@@ -79,6 +79,11 @@ func (s *state) continues(p *process) bool {
 			return true
 		}
 	}
+	for i := range p.unsaid {
+		if s.sayUnattended(p, i) {
+			return true
+		}
+	}
 	return s.receive(p) || s.closeCall(p) || s.work(p) || s.complete(p)
 }
 

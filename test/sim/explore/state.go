@@ -67,6 +67,7 @@ type process struct {
 	returned [promptsN]bool // an Ask has returned the decision
 	receipt  [promptsN]bool // the receipt is still to be stored
 	late     [promptsN]bool // an Ask still waits after its turn has completed
+	unsaid   [promptsN]bool // no Ask waits for a question outside of turns, and the log is to say so
 }
 
 // spent is how often something has happened that a bound is set for.
@@ -246,7 +247,7 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 	for i := range s.procs {
 		p := &s.procs[i]
 		if p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn) && s.owns(p) {
-			p.endHandler()
+			s.endHandler(p)
 		}
 	}
 }
@@ -262,8 +263,12 @@ func (s *state) takenBack(before *session.State, message string) {
 	}
 }
 
-func (p *process) endHandler() {
-	p.turn, p.asking, p.todo = "", [promptsN]bool{}, [promptsN]bool{}
+// endHandler ends the Asks of a turn with its handler.
+func (s *state) endHandler(p *process) {
+	p.turn, p.todo = "", [promptsN]bool{}
+	for i, a := range s.cfg.Asks {
+		p.asking[i] = p.asking[i] && a.Outside
+	}
 }
 
 // decide: a person got 200.

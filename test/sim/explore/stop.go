@@ -23,7 +23,7 @@ func (s *state) stopped(p *process) bool {
 
 // reacts completes the stopped turn with all that is open in it. The agent abandons its questions.
 func (s *state) reacts(p *process) bool {
-	if !s.cfg.Reacts || !s.stopped(p) || !p.asks() && len(s.st.Tools) == 0 {
+	if !s.cfg.Reacts || !s.stopped(p) || !s.asksInTurn(p) && len(s.st.Tools) == 0 {
 		return false
 	}
 	var facts []events.Fact
