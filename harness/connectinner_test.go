@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -28,6 +29,25 @@ func TestConnectFault(t *testing.T) {
 		if got := err.Error(); got != "harness: connect a: "+want || !errors.Is(err, c.is) || !errors.Is(err, c.err) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
+	}
+}
+
+// embedded is a broker of the process itself, as far as words need it.
+type embedded struct{}
+
+func (embedded) InProcessConn() (net.Conn, error) { return nil, errors.New("it is closed") }
+
+// TestConnectToAnEmbeddedBroker: words about an embedded broker do not name an address that is not used.
+func TestConnectToAnEmbeddedBroker(t *testing.T) {
+	cfg := Config{ID: "a", URL: "nats://unused:4222", InProcess: embedded{}}.withDefaults()
+	text, _ := cfg.awaits(fmt.Errorf("%w: it is closed", bus.ErrUnreachable))
+	if strings.Contains(text, "unused") || !strings.Contains(text, "the embedded broker") {
+		t.Errorf("Connect misses: %s", text)
+	}
+	w := newWait(cfg, zerolog.Nop())
+	w.timer.Stop()
+	if got := w.broker(); got != "the embedded broker" {
+		t.Errorf("connected to %s", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,29 @@ func TestAllLinesOfTheDead(t *testing.T) {
 	}
 	if got := ended(t, p); got != "exit status 0" {
 		t.Error(got)
+	}
+}
+
+// TestAnOutputWithoutAnEnd: a command that does not end with the agent may write to the agent's output without end.
+// After the end of the agent only so much of it is read as the agent itself can have written.
+func TestAnOutputWithoutAnEnd(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	const before = 3 * tailBytesMax
+	if err := out.Truncate(before + 3*tailBytesMax); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	in := &tail{file: out, exited: exited, left: tailBytesMax}
+	if n, err := io.CopyN(io.Discard, in, before); err != nil {
+		t.Fatalf("of an agent that lives: %d bytes, %v", n, err)
+	}
+	close(exited)
+	if n, err := io.Copy(io.Discard, in); n < tailBytesMax || n > tailBytesMax+readBytes || err != nil {
+		t.Errorf("of an agent that has ended: %d bytes of %d, %v", n, tailBytesMax, err)
 	}
 }
 

@@ -285,8 +285,8 @@ func TestInstantsOfOneClock(t *testing.T) {
 	}
 }
 
-// TestAnAbandonedLease: its owner is dead from then on, with the detail. Neither a later renewal, nor the end of the
-// key, nor a newer incarnation changes that.
+// TestAnAbandonedLease: its owner is dead from then on, with the detail, also if its process was leaving already.
+// Neither a later renewal, nor the end of the key, nor a newer incarnation changes that.
 func TestAnAbandonedLease(t *testing.T) {
 	k := newLeaseBook(Margins{Grace: time.Hour, Adoption: time.Hour, AdoptionMax: time.Hour, Unknown: time.Hour})
 	at := func(n float64) moment { return moment{events.Clock{Now: sec(n)}, sec(n)} }
@@ -309,7 +309,9 @@ func TestAnAbandonedLease(t *testing.T) {
 		t.Errorf("before: %s", o.Liveness)
 	}
 	dead := lives
-	dead.State, dead.Abandoned = "draining", "exit status 1"
+	dead.State = "draining"
+	see(2, dead, kv.Entry{})
+	dead.Abandoned = "exit status 1"
 	if look := see(3, dead, kv.Entry{}); !look.Equal(sec(3)) {
 		t.Errorf("passed over at %s, want at once", look)
 	}
