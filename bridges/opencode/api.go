@@ -178,9 +178,12 @@ func (a *api) events(ctx context.Context) (*stream, error) {
 	}
 }
 
-// next returns the data of the next event. An event beyond the limit is dropped.
+// next returns the data of the next event. An event beyond the limit is dropped. Silence counts only while next waits:
+// what arrives while its caller is at work is read later.
 func (s *stream) next() (json.RawMessage, error) {
 	var data []byte
+	s.silence.Reset(silenceMax)
+	defer s.silence.Stop()
 	for {
 		line, tooLong, err := readLine(s.reader, lineBytesMax)
 		if err != nil {

@@ -127,8 +127,18 @@ type life struct {
 	works   bool // requested turns are run
 	mu      sync.Mutex
 	handles map[string]*harness.Session
-	asked   map[string]bool   // prompts whose decisions this process waits for
-	turns   map[string]string // by session: the turn whose stop is watched
+	asked   map[string]*asking // by prompt: decisions that this process waits for, or has brought to the server
+	turns   map[string]string  // by session: the turn whose stop is watched
+	working map[string]string  // by session: the turn that a handler has sent to the server
+	owed    map[string]bool    // sessions that are to be compared; true: recovery took them from this process
+	owing   chan struct{}      // something is owed
+}
+
+// asking is one wait for a decision.
+type asking struct {
+	session string
+	cancel  context.CancelFunc
+	decided bool // the decision is on its way to the server, or there
 }
 
 // attend connects and follows the stream until it ends. connected is called when the connection is complete.
@@ -155,6 +165,11 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 		return err
 	}
 	connected()
+	ctxOfStream, stop := context.WithCancel(ctx)
+	var catching sync.WaitGroup
+	defer catching.Wait()
+	defer stop()
+	catching.Go(func() { r.catchUp(ctxOfStream, r.life) })
 	if !r.life.works {
 		r.life.works = true
 		r.work(r.life)
@@ -271,8 +286,9 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		return &fatalError{err}
 	}
 	ctxOfLife, cancel := context.WithCancel(h.Context())
-	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{}, asked: map[string]bool{},
-		turns: map[string]string{}}
+	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
+		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{}, owed: map[string]bool{},
+		owing: make(chan struct{}, 1)}
 	prefix := r.marksPrefix(h.ID())
 	known := incarnations(names, prefix)
 	l.mark = prefix + h.Incarnation()
@@ -368,6 +384,18 @@ func (r *follower) adopt(ctx context.Context, id string) error {
 	if st.Turn == nil {
 		return nil
 	}
+	if err := r.adoptOpen(ctx, s); err != nil {
+		return err
+	}
+	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
+	r.translator.sessions[id].turn.awaited = false // it runs already
+	r.watchStop(s)
+	return nil
+}
+
+// adoptOpen continues all that the log has open in a session.
+func (r *follower) adoptOpen(ctx context.Context, s *harness.Session) error {
+	st := s.State()
 	adopt := harness.Adopt{Turn: true}
 	for call := range st.Tools {
 		adopt.Calls = append(adopt.Calls, call)
@@ -375,13 +403,8 @@ func (r *follower) adopt(ctx context.Context, id string) error {
 	for _, p := range st.PendingPrompts() {
 		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p})
 	}
-	if _, err = r.life.h.Claim(ctx, id, adopt); err != nil {
-		return err
-	}
-	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
-	r.translator.sessions[id].turn.awaited = false // it runs already
-	r.watchStop(s)
-	return nil
+	_, err := r.life.h.Claim(ctx, s.ID(), adopt)
+	return err
 }
 
 // leave ends the bridge. The server works on, so everything open is left as it is for the next bridge.
@@ -407,19 +430,19 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 
 // store appends the facts of steps. The caller has the lock.
 func (r *follower) store(ctx context.Context, steps []Step) error {
+	taken := map[string]bool{}
 	for i := range steps {
-		if steps[i].Session == "" {
+		if steps[i].Session == "" || taken[steps[i].Session] {
 			continue
 		}
 		err := r.storeStep(ctx, &steps[i])
-		if errors.Is(err, harness.ErrFenced) && r.life.h.Context().Err() == nil {
-			r.life.drop(steps[i].Session)
-			err = r.storeStep(ctx, &steps[i]) // recovery took the session, and this process continues it
-		}
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, r.life.h.Context().Err() != nil:
 			return err
+		case errors.Is(err, harness.ErrFenced):
+			taken[steps[i].Session] = true
+			r.life.owe(steps[i].Session, true)
 		default:
 			r.log.Warn("not stored", "session", steps[i].Session, "err", err)
 			r.life.drop(steps[i].Session)
@@ -492,43 +515,6 @@ func (l *life) drop(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.handles, id)
-}
-
-// compareAll reads what the server says about each session that may have changed unseen, and stores the difference.
-func (r *follower) compareAll(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ids := map[string]string{} // and directories
-	directories := map[string]bool{"": true}
-	for _, id := range r.translator.Active() {
-		ids[id] = r.translator.directory(id)
-		directories[ids[id]] = true
-	}
-	for dir := range directories {
-		live, err := r.activity(ctx, dir)
-		if err != nil {
-			return err
-		}
-		for _, id := range live.sessions() {
-			if _, ok := ids[id]; !ok {
-				ids[id] = dir
-			}
-		}
-	}
-	for id, dir := range ids {
-		n, err := r.read(ctx, dir, id)
-		if err != nil {
-			if refused(err) {
-				r.log.Warn("a session cannot be read", "session", id, "err", err)
-				continue
-			}
-			return err
-		}
-		if err := r.store(ctx, r.translator.Compare(time.Now().UTC(), id, n)); err != nil {
-			return err
-		}
-	}
-	return r.store(ctx, r.translator.Flush())
 }
 
 // activity is what a server does in one directory.
@@ -635,6 +621,9 @@ func (r *follower) watchStop(s *harness.Session) {
 			return
 		}
 		cause := context.Cause(t.Context())
+		if errors.Is(cause, harness.ErrFenced) {
+			l.owe(s.ID(), true)
+		}
 		if !errors.Is(cause, harness.ErrStopped) || errors.Is(cause, harness.ErrEnded) {
 			return
 		}
@@ -650,23 +639,61 @@ func (r *follower) watchStop(s *harness.Session) {
 // await waits for the decision about a prompt, and brings it to the server.
 func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	l := r.life
+	ctx, cancel := context.WithCancel(l.ctx)
+	a := &asking{session: s.ID(), cancel: cancel}
 	l.mu.Lock()
-	seen := l.asked[f.Prompt]
-	l.asked[f.Prompt] = true
+	seen := l.asked[f.Prompt] != nil
+	if !seen {
+		l.asked[f.Prompt] = a
+	}
 	l.mu.Unlock()
 	if seen {
+		cancel()
 		return
 	}
 	dir := r.translator.directory(s.ID())
 	l.waits.Go(func() {
-		a, err := s.Ask(l.ctx, harness.Prompt{ID: f.Prompt})
+		defer cancel()
+		answer, err := s.Ask(ctx, harness.Prompt{ID: f.Prompt})
 		switch {
+		case err == nil && l.decides(f.Prompt, s.ID()):
+			r.decide(l, s, dir, f, answer)
 		case err == nil:
-			r.decide(l, s, dir, f, a)
-		case l.ctx.Err() == nil && !errors.Is(err, harness.ErrClosedID) && !errors.Is(err, harness.ErrUnknown):
-			r.log.Warn("no decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
+		case errors.Is(err, harness.ErrFenced):
+			l.gaveUp(f.Prompt, a)
+			l.owe(s.ID(), true)
+		default:
+			l.gaveUp(f.Prompt, a)
+			if ctx.Err() == nil && !errors.Is(err, harness.ErrClosedID) && !errors.Is(err, harness.ErrUnknown) {
+				r.log.Warn("no decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
+			}
 		}
 	})
+}
+
+// decides reports whether the caller is to bring the decision about a prompt to the server. One caller is.
+func (l *life) decides(prompt, session string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.asked[prompt]
+	switch {
+	case a == nil:
+		a = &asking{session: session, cancel: func() {}}
+		l.asked[prompt] = a
+	case a.decided:
+		return false
+	}
+	a.decided = true
+	return true
+}
+
+// gaveUp records that a wait has ended without a decision: the prompt can be awaited again.
+func (l *life) gaveUp(prompt string, a *asking) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked[prompt] == a && !a.decided {
+		delete(l.asked, prompt)
+	}
 }
 
 // isMarked reports whether the process that answers now is the one of this life.
@@ -688,20 +715,10 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 	if a.By == byOpenCode && r.settledThere(s.ID(), f.Prompt) {
 		return
 	}
-	kind, action, body := "question", "reply", any(map[string][][]string{"answers": given(f.Questions, a)})
-	switch {
-	case a.Status != fold.Answered && a.Status != fold.Rejected && a.Status != fold.Dismissed:
+	if a.Status != fold.Answered && a.Status != fold.Rejected && a.Status != fold.Dismissed {
 		return // it ended with its turn
-	case f.PromptKind == events.PromptPermission:
-		kind, body = "permission", permissionReply(a)
-	case a.Status != fold.Answered:
-		action, body = "reject", struct{}{}
 	}
-	attempts := 0
-	err := r.insist(l.ctx, "a decision", func() error {
-		attempts++
-		return r.api.post(l.ctx, body, dir, kind, f.Prompt, action)
-	})
+	attempts, err := r.tell(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission, f.Questions, a)
 	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
 	// process than the one that asked, it means nothing: the decision is owed to the turn.
 	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 &&
@@ -712,6 +729,23 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 			r.log.Warn("not stored", "session", s.ID(), "prompt", f.Prompt, "err", err)
 		}
 	}
+}
+
+// tell sends a decision until the server has taken or refused it, and returns the number of attempts.
+func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool, asked []events.Question,
+	a harness.Answer) (attempts int, err error) {
+	kind, action, body := "question", "reply", any(map[string][][]string{"answers": given(asked, a)})
+	switch {
+	case permission:
+		kind, body = "permission", permissionReply(a)
+	case a.Status != fold.Answered:
+		action, body = "reject", struct{}{}
+	}
+	err = r.insist(ctx, "a decision", func() error {
+		attempts++
+		return r.api.post(ctx, body, dir, kind, prompt, action)
+	})
+	return attempts, err
 }
 
 // reasonLate is why a decision is refused.

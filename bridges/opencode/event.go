@@ -263,6 +263,7 @@ func (t *Translator) dispatch(ev event) {
 		return // an error of the server, or of an unnamed session
 	}
 	s := t.session(id)
+	s.events++
 	if s.closed {
 		t.report.Late++
 		return

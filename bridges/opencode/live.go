@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // reasonUnseen is why a prompt is withdrawn that the server no longer lists, and whose end was not seen.
@@ -57,6 +58,54 @@ func (t *Translator) Continue(id, turn, message string) {
 	}
 	s.beginTurn(turn)
 	s.turn.awaited = true
+}
+
+// taken says that recovery took a session from this process, which continues it: st is what the log has of it now. What
+// recovery closed stays closed. The next comparison records again: the run that continues, as a turn of its own, and
+// the prompts for which the server waits.
+func (t *Translator) taken(id string, st *fold.State) {
+	s := t.session(id)
+	for _, h := range s.held {
+		if h.call != nil {
+			h.call.begun = false
+		}
+	}
+	for _, c := range s.calls {
+		if c.begun && st.Tools[c.id] == nil {
+			c.end()
+		}
+	}
+	for _, p := range s.prompts {
+		q := st.Prompts[p.id]
+		p.done = p.done || q == nil || q.Status != fold.Awaiting
+		p.turn = nil
+	}
+	for _, m := range s.messages {
+		if m.turn == nil || m.turn.ended {
+			continue
+		}
+		m.turn.ended, m.turn.lost, m.turn.calls, m.turn.prompts = true, true, nil, nil
+	}
+	if u := s.turn; u != nil {
+		if m := u.newest; m != nil && !u.completed {
+			m.role, m.turn = "", nil
+		}
+		u.ended, u.lost, u.calls, u.prompts = true, true, nil, nil
+	}
+	s.turn, s.compaction, s.held = nil, nil, nil
+	newest := s.lastTurn
+	if st.LastTurn != nil {
+		newest = st.LastTurn.ID
+	}
+	t.Know(id, newest)
+}
+
+// touched returns the number of events about a session so far.
+func (t *Translator) touched(id string) int {
+	if s := t.sessions[id]; s != nil {
+		return s.events
+	}
+	return 0
 }
 
 // Active returns the sessions whose state a connection may have missed: those with open entities, and those of recent

@@ -128,6 +128,10 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 		t.report.Late++
 		return
 	}
+	if p.turn == nil && s.turn != nil { // it was asked in a turn that recovery has closed
+		p.turn = s.turn
+		p.turn.prompts = append(p.turn.prompts, p)
+	}
 	if len(encode(f.Questions)) > events.QuestionsBytesMax {
 		t.problem("record %d: questions of more than %d bytes", t.report.Records, events.QuestionsBytesMax)
 		f.Questions = nil

@@ -19,6 +19,7 @@ type session struct {
 	opened     bool
 	closed     bool
 	claim      bool // another process continues the session, and must claim it first
+	events     int  // translated so far
 
 	turn       *turn // the open one
 	lastTurn   string

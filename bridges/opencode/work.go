@@ -50,9 +50,12 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.untilIdle(ctx, s)
+	n, brought, err := r.untilIdle(ctx, l, s, w.Prompts)
 	if err != nil {
 		return err
+	}
+	if brought {
+		return r.runsOn(ctx, l, s, t, n)
 	}
 	messages := decodeMessages(n)
 	last := lastMessage(messages, roleUser, "")
@@ -78,10 +81,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 		body = sameMessage(&messages[mine])
 	}
 	message, _ := body["messageID"].(string)
-	r.mu.Lock()
-	l.keep(t.Session())
-	r.translator.Continue(id, t.ID(), message)
-	r.mu.Unlock()
+	defer r.workOn(l, t, message)()
 	if err := r.api.post(ctx, body, s.Directory, "session", id, "prompt_async"); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
@@ -92,6 +92,60 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	return r.follow(ctx, s, t, messages)
 }
 
+// workOn makes a turn the one that the next events of its session are about. The function that it returns is called
+// when the handler of the turn is done.
+func (r *follower) workOn(l *life, t *harness.Turn, message string) (done func()) {
+	id := t.Session().ID()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.keep(t.Session())
+	l.mu.Lock()
+	l.working[id] = t.ID()
+	l.mu.Unlock()
+	r.translator.Continue(id, t.ID(), message)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.working[id] == t.ID() {
+			delete(l.working, id)
+		}
+	}
+}
+
+// runsOn waits for the end of a run that waited for the decisions of a turn: the process that asked lives, and recovery
+// closed its turn while no bridge renewed the lease. The rest of the run is this turn.
+func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Turn, n *Snapshot) error {
+	message := ""
+	if m := decodeMessages(n); lastMessage(m, roleUser, "") >= 0 {
+		message = m[lastMessage(m, roleUser, "")].info.ID
+	}
+	r.mu.Lock()
+	r.translator.taken(s.ID, t.Session().State())
+	r.mu.Unlock()
+	done := r.workOn(l, t, message)
+	r.mu.Lock()
+	if u := r.translator.session(s.ID).turn; u != nil {
+		u.awaited = false // it runs already
+	}
+	r.mu.Unlock()
+	done() // from here on it is as any turn that OpenCode runs
+	l.owe(s.ID, false)
+	r.log.Info("a decision is brought to a run that waits for it", "session", s.ID, "turn", t.ID())
+	<-ctx.Done()
+	return r.ended(ctx, s)
+}
+
+// ended returns the error of a handler whose context has ended. A stop aborts the run in OpenCode.
+func (r *follower) ended(ctx context.Context, s stored) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, harness.ErrStopped) && !errors.Is(cause, harness.ErrEnded) {
+		return r.insist(context.WithoutCancel(ctx), "stop", func() error {
+			return r.api.post(context.WithoutCancel(ctx), struct{}{}, s.Directory, "session", s.ID, "abort")
+		})
+	}
+	return cause
+}
+
 // follow waits until the events of the server have ended the turn. A server that took the message and runs nothing ends
 // the turn as failed.
 func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, before []openMessage) error {
@@ -100,13 +154,7 @@ func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, before
 	for {
 		select {
 		case <-ctx.Done():
-			cause := context.Cause(ctx)
-			if errors.Is(cause, harness.ErrStopped) && !errors.Is(cause, harness.ErrEnded) {
-				return r.insist(context.WithoutCancel(ctx), "stop", func() error {
-					return r.api.post(context.WithoutCancel(ctx), struct{}{}, s.Directory, "session", s.ID, "abort")
-				})
-			}
-			return cause
+			return r.ended(ctx, s)
 		case <-look.C:
 		}
 		r.mu.Lock()
@@ -138,24 +186,70 @@ func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
 }
 
 // untilIdle returns what a session has when it runs nothing: a message that arrives earlier would be given to the
-// running turn.
-func (r *follower) untilIdle(ctx context.Context, s stored) (*Snapshot, error) {
+// running turn. A session that waits for one of the decisions gets all that it waits for, and brought is true.
+func (r *follower) untilIdle(ctx context.Context, l *life, s stored, decided []fold.TurnPrompt) (n *Snapshot,
+	brought bool, err error) {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
 		if err != nil && refused(err) {
-			return nil, cannot("OpenCode does not show this session: %v", err)
+			return nil, false, cannot("OpenCode does not show this session: %v", err)
 		}
-		if err == nil && n.Idle {
-			return n, nil
+		if err == nil {
+			if brought, err := r.tellAll(ctx, l, s, n, decided); err != nil || brought {
+				return n, brought, err
+			}
+			if n.Idle {
+				return n, false, nil
+			}
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, false, context.Cause(ctx)
 		}
 	}
+}
+
+// tellAll brings decisions to the process that asked, as far as it still waits for them. some: it has taken one.
+func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt) (some bool,
+	err error) {
+	asks := func(list []json.RawMessage, prompt string) string {
+		for _, raw := range list {
+			if id := idOf(raw); id != "" && ident("prompt", id) == prompt {
+				return id
+			}
+		}
+		return ""
+	}
+	for i := range decided {
+		p := &decided[i]
+		if p.Status != fold.Answered && p.Status != fold.Rejected && p.Status != fold.Dismissed {
+			continue
+		}
+		id, permission := asks(n.Questions, p.Prompt), false
+		if id == "" {
+			id, permission = asks(n.Permissions, p.Prompt), true
+		}
+		if id == "" || !l.decides(p.Prompt, s.ID) {
+			continue
+		}
+		_, err := r.tell(ctx, s.Directory, id, permission, p.Questions,
+			harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text})
+		switch {
+		case err == nil:
+			some = true
+		case refused(err):
+			r.log.Warn("the decision came too late for OpenCode", "session", s.ID, "prompt", p.Prompt, "err", err)
+		default:
+			l.mu.Lock()
+			delete(l.asked, p.Prompt) // it may not be there: the next handler brings it
+			l.mu.Unlock()
+			return some, err
+		}
+	}
+	return some, nil
 }
 
 // lastMessage returns the index of the newest message of a role, and of a parent if one is given; -1 without one.
