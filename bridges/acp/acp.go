@@ -88,8 +88,8 @@ type Line struct {
 type Step struct {
 	At      time.Time
 	Session string // the session's id in Holdfast; "" without facts
-	// The process takes the session first: it opens it, or claims it if the log has it. The caller sets the
-	// incarnation.
+	// The process takes the session first, unless it has it: it opens it, or claims it if the log has it. The caller
+	// sets the incarnation.
 	Open *events.SessionOpened
 	// The items that continue in the process which takes the session: part of the commit of Open. Items that have ended
 	// meanwhile are left out. nil: nothing.

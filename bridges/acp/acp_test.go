@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/agent"
@@ -578,6 +579,19 @@ func TestShuffled(t *testing.T) {
 			if t.Failed() {
 				return
 			}
+		}
+	}
+}
+
+// TestLoadedAgain: a session that the editor loads once more is taken once more: the log may have lost it.
+func TestLoadedAgain(t *testing.T) {
+	p := New(Config{Run: "r"})
+	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	for n := range 2 {
+		p.FromEditor(at, []byte(`{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s1"}}`))
+		steps := p.FromAgent(at, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, n+1))
+		if len(steps) != 1 || steps[0].Open == nil || steps[0].Session != "s1" {
+			t.Errorf("load %d: %+v", n+1, steps)
 		}
 	}
 }

@@ -193,8 +193,8 @@ func readLines(r io.Reader, to chan<- input, stop <-chan struct{}) {
 func (x *run) do(steps []Step) {
 	for i := range steps {
 		s := &steps[i]
-		if s.Session != "" && !x.store.append(s) {
-			for _, f := range s.Facts { // the editor's answers are not in the log in time: they count as they are
+		if s.Session != "" {
+			for _, f := range x.store.append(s) { // the editor's answers count as they are
 				if id, a, ok := answerOf(f); ok {
 					x.do(x.proxy.Decided(time.Now(), id, a))
 				}
@@ -212,6 +212,9 @@ func (x *run) do(steps []Step) {
 
 // decided hands a decision of the log to the proxy. If the log cannot say it, an answer of the editor counts as it is.
 func (x *run) decided(d decision) {
+	if !x.store.stands(d) {
+		return
+	}
 	if d.err == nil {
 		x.do(x.proxy.Decided(time.Now(), d.prompt, d.answer))
 		return

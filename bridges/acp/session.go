@@ -101,6 +101,7 @@ func (p *Proxy) replied(q *asking, m message) *session {
 		}
 		s.cwd, s.begun, s.failed = text(asked["cwd"]), q.msg.params, ""
 		s.settings.opened(s.acp, m.result)
+		s.opened = false // the log may have lost it: it is taken again
 		p.record(s)
 		p.closeReplayed(s)
 		return s

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,19 +14,21 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // Limits of a store.
 const (
-	behindFactsMax = 50_000 // that wait to be stored; a session with more is not stored any more
+	behindFactsMax = 50_000   // that wait to be stored; a session with more is not stored any more
+	behindBytesMax = 64 << 20 // of JSON, the same
 	connectWait    = 5 * time.Second
 	againMin       = 50 * time.Millisecond
 	againMax       = 5 * time.Second
 )
 
 // errBehind says that a session is not stored any more, because too many facts wait.
-var errBehind = fmt.Errorf("more than %d facts wait to be stored", behindFactsMax)
+var errBehind = fmt.Errorf("more than %d facts, or %d MiB, wait to be stored", behindFactsMax, behindBytesMax>>20)
 
 // store appends the facts of a run to the log. A session's facts are stored in their order, also when nothing waits for
 // them any more.
@@ -45,31 +48,50 @@ type store struct {
 	down    bool // no attempt to connect has succeeded
 	leaving bool
 	facts   int // that wait
+	bytes   int // of them
 	records map[string]*record
 }
 
 // record is a session as a store has it.
 type record struct {
 	id     string
-	s      *harness.Session
 	queue  []*entryOf // the first one is being stored
 	works  bool
 	behind bool  // the lines of facts in the queue were sent
 	lost   error // why it is not stored any more
+
+	// By prompt: the taking of the session under which an Ask waits for its decision, or has returned it.
+	asking map[string]int
+
+	// Of the goroutine that stores.
+	open  *events.SessionOpened // how it is taken
+	s     *harness.Session      // nil: it was not taken yet, or was released
+	taken int                   // so often was it taken
+	// This process has these open in it, or had: a claim leaves out what has ended.
+	turn    string
+	calls   map[string]bool
+	prompts map[string]events.PromptRequested
 }
+
+// has reports whether the process has the session, as far as it knows.
+func (r *record) has() bool { return r.s != nil && r.s.Context().Err() == nil }
 
 // entryOf is what a step appends.
 type entryOf struct {
 	open  *events.SessionOpened
 	facts []events.Fact
+	bytes int  // of the facts
 	late  bool // its lines were sent
 	back  context.CancelFunc
 	done  chan struct{}
 	err   error
+	given []events.Fact // answers to prompts that the session does not know: no decision follows
 }
 
 // decision is how a prompt was decided in the log, or why the log cannot say it.
 type decision struct {
+	r      *record
+	taken  int // of the session, by the Ask that has it
 	prompt string
 	answer harness.Answer
 	err    error
@@ -133,49 +155,50 @@ func (st *store) connectLater() {
 	})
 }
 
-// append stores what a step appends. It returns false if that is not stored in time: then it is stored later, if at
-// all. A refused answer is stored in time: another decision stands, and follows.
-func (st *store) append(s *Step) bool {
+// append stores what a step appends. It returns the facts to whose prompts no decision follows: all of them if they are
+// not stored in time. Then they are stored later, if at all. A refused answer is stored in time: another decision
+// stands, and follows.
+func (st *store) append(s *Step) []events.Fact {
 	e := &entryOf{open: s.Open, facts: s.Facts, done: make(chan struct{})}
+	for _, f := range s.Facts {
+		e.bytes += len(encode(f))
+	}
 	st.mu.Lock()
 	r := st.records[s.Session]
 	if r == nil {
-		r = &record{id: s.Session}
+		r = &record{id: s.Session, asking: map[string]int{}, calls: map[string]bool{},
+			prompts: map[string]events.PromptRequested{}}
 		st.records[s.Session] = r
 	}
-	if s.Open != nil && r.lost != nil && !r.works {
+	if s.Open != nil {
 		r.lost = nil // it is taken again
 	}
-	if r.lost == nil && st.facts+len(s.Facts) > behindFactsMax {
+	if r.lost == nil && (st.facts+len(e.facts) > behindFactsMax || st.bytes+e.bytes > behindBytesMax) {
 		st.lose(r, errBehind)
 	}
 	if r.lost != nil {
 		st.mu.Unlock()
-		return false
+		return s.Facts
 	}
 	e.late = r.behind || st.down
 	r.behind = e.late
-	st.facts += len(s.Facts)
-	if r.queue = append(r.queue, e); !r.works {
-		r.works = true
-		st.working.Go(func() { st.work(r) })
-	}
+	st.put(r, e)
 	st.mu.Unlock()
 	if e.late {
-		return false
+		return s.Facts
 	}
 	patience := time.NewTimer(st.wait)
 	defer patience.Stop()
 	select {
 	case <-e.done:
-		return e.err == nil
+		return e.unsettled()
 	case <-patience.C:
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	select {
 	case <-e.done:
-		return e.err == nil
+		return e.unsettled()
 	default:
 	}
 	r.behind = true
@@ -186,11 +209,29 @@ func (st *store) append(s *Step) bool {
 		}
 	}
 	st.say(fmt.Sprintf("session %s continues, and is stored later: nothing was stored for %s", r.id, st.wait))
-	return false
+	return s.Facts
+}
+
+// unsettled returns the facts to whose prompts no decision follows. The entry is done.
+func (e *entryOf) unsettled() []events.Fact {
+	if e.err != nil {
+		return e.facts
+	}
+	return e.given
+}
+
+// put adds to what waits in a session. The mutex is held.
+func (st *store) put(r *record, e *entryOf) {
+	st.facts, st.bytes = st.facts+len(e.facts), st.bytes+e.bytes
+	if r.queue = append(r.queue, e); !r.works {
+		r.works = true
+		st.working.Go(func() { st.work(r) })
+	}
 }
 
 // work stores what waits in a session.
 func (st *store) work(r *record) {
+	pace := newPace()
 	for {
 		st.mu.Lock()
 		if len(r.queue) == 0 {
@@ -206,8 +247,15 @@ func (st *store) work(r *record) {
 		e.back = back
 		facts := e.marked()
 		st.mu.Unlock()
-		err := st.put(ctx, r, e.open, facts)
+		given, err := st.commit(ctx, r, e.open, facts)
 		again := err != nil && ctx.Err() != nil && st.ctx.Err() == nil && !errors.Is(err, harness.ErrPending)
+		if !again && passes(err) && st.ctx.Err() == nil {
+			again = true
+			select {
+			case <-time.After(pace.NextBackOff()):
+			case <-ctx.Done():
+			}
+		}
 		back()
 		if errors.Is(err, harness.ErrPending) {
 			err = nil // it was sent, and the client finds out its outcome
@@ -215,18 +263,37 @@ func (st *store) work(r *record) {
 		if again {
 			continue
 		}
+		pace.Reset()
 		if err == nil {
 			st.follow(r, facts)
 		}
 		st.mu.Lock()
-		e.err = err
-		r.queue, st.facts = r.queue[1:], st.facts-len(e.facts)
+		e.err, e.given = err, given
+		r.queue, st.facts, st.bytes = r.queue[1:], st.facts-len(e.facts), st.bytes-e.bytes
 		close(e.done)
 		if err != nil {
 			st.lose(r, err)
 		}
 		st.mu.Unlock()
 	}
+}
+
+func newPace() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(againMin), backoff.WithMaxInterval(againMax),
+		backoff.WithMaxElapsedTime(0))
+}
+
+// passes reports whether an error says that nothing was stored, and that the same may be stored later: when another
+// process has ended, this one has a lease again, or the log has room.
+func passes(err error) bool {
+	return isLost(err) || errors.Is(err, harness.ErrOwned) || errors.Is(err, harness.ErrUnreachable) ||
+		errors.Is(err, harness.ErrFull) || errors.Is(err, harness.ErrBufferFull)
+}
+
+// isLost reports whether an error says that this process does not have the session, and may take it again.
+func isLost(err error) bool {
+	return errors.Is(err, harness.ErrFenced) || errors.Is(err, harness.ErrReleased) ||
+		errors.Is(err, harness.ErrLeaseLost)
 }
 
 // marked returns the facts. A prompt that was shown before it is stored says so.
@@ -254,7 +321,7 @@ func (st *store) lose(r *record, err error) {
 	r.lost, r.behind = err, false
 	for _, e := range r.queue[min(1, len(r.queue)):] {
 		e.err = err
-		st.facts -= len(e.facts)
+		st.facts, st.bytes = st.facts-len(e.facts), st.bytes-e.bytes
 		close(e.done)
 	}
 	r.queue = r.queue[:min(1, len(r.queue))]
@@ -263,54 +330,125 @@ func (st *store) lose(r *record, err error) {
 	}
 }
 
-// put appends facts, and takes the session first if the step says so.
-func (st *store) put(ctx context.Context, r *record, open *events.SessionOpened, facts []events.Fact) (err error) {
+// commit appends facts, and takes the session first if this process does not have it. It returns the answers to prompts
+// that the session does not know.
+func (st *store) commit(ctx context.Context, r *record, open *events.SessionOpened,
+	facts []events.Fact) (given []events.Fact, err error) {
 	select {
 	case <-st.up:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if open != nil {
-		if r.s, err = st.take(ctx, r.id, open); err != nil {
-			return err
+		r.open = open
+	}
+	needed := open != nil || len(facts) > 0 || r.turn != "" || len(r.prompts) > 0
+	if r.open != nil && needed && !r.has() {
+		if err := st.take(ctx, r); err != nil {
+			return nil, err
 		}
 	}
 	switch {
 	case len(facts) == 0:
-		return nil
+		return nil, nil
 	case r.s == nil:
-		return harness.ErrReleased
-	case !slices.ContainsFunc(facts, func(f events.Fact) bool { _, _, ok := answerOf(f); return !ok }):
-		err = r.s.Append(ctx, facts...)
-		if errors.Is(err, harness.ErrEnded) || errors.Is(err, harness.ErrClosedID) ||
-			errors.Is(err, harness.ErrUnknown) {
-			return nil
+		return nil, errNotOpen
+	case slices.ContainsFunc(facts, func(f events.Fact) bool { _, _, ok := answerOf(f); return !ok }):
+		if err := r.s.Relay(ctx, facts...); err != nil || !slices.ContainsFunc(facts, endsTurn) {
+			return nil, err
 		}
-		return err
+		return nil, r.withdrawRest(ctx)
 	}
-	return r.s.Relay(ctx, facts...)
+	for _, f := range facts {
+		switch err := r.s.Append(ctx, f); {
+		case errors.Is(err, harness.ErrUnknown):
+			given = append(given, f)
+		case err == nil, errors.Is(err, harness.ErrEnded), errors.Is(err, harness.ErrClosedID):
+			if asked, ok := r.prompts[f.Subject()]; ok {
+				st.ask(r, asked)
+			}
+		default:
+			return nil, err
+		}
+	}
+	return given, nil
 }
 
-// take opens or claims a session. A process that had it, and has ended, is recovered first. No process takes requested
-// turns, so recovery requests none: a person continues in the editor.
-func (st *store) take(ctx context.Context, id string, open *events.SessionOpened) (*harness.Session, error) {
+// withdrawRest withdraws the prompts that the end of the turn has left open: the log had ended the turn before, so they
+// belong to none.
+func (r *record) withdrawRest(ctx context.Context) error {
+	for id, q := range r.s.State().Prompts {
+		if _, asked := r.prompts[id]; !asked || q.Status != fold.Awaiting {
+			continue
+		}
+		err := r.s.Withdraw(ctx, id, events.ReasonTurnEnded)
+		if err != nil && !errors.Is(err, harness.ErrEnded) && !errors.Is(err, harness.ErrUnknown) {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNotOpen says that a step has facts of a session that no step has opened.
+var errNotOpen = errors.New("no step has opened it")
+
+// take opens a session, or claims it with all that this process has open in it. A process that had it, and has ended,
+// is recovered first. No process takes requested turns, so recovery requests none: a person continues in the editor.
+func (st *store) take(ctx context.Context, r *record) error {
 	policy := events.PolicyPatch{}
-	if open.Policy != nil {
-		policy = *open.Policy
+	if r.open.Policy != nil {
+		policy = *r.open.Policy
 	}
 	policy.Resume = events.Set(events.ResumeHold)
-	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(againMin), backoff.WithMaxInterval(againMax),
-		backoff.WithMaxElapsedTime(0))
-	for {
-		s, err := st.h.Open(ctx, id, harness.OpenOptions{Policy: &policy, Native: nativeOf(open.Native)})
-		if !errors.Is(err, harness.ErrOwned) && !errors.Is(err, harness.ErrUnreachable) {
-			return s, err
+	var s *harness.Session
+	err := harness.ErrNotFound
+	if r.taken > 0 {
+		again := harness.Adopt{Turn: r.turn != "", Calls: slices.Sorted(maps.Keys(r.calls))}
+		for _, id := range slices.Sorted(maps.Keys(r.prompts)) {
+			again.Prompts = append(again.Prompts, harness.Prompt{ID: id})
 		}
-		select {
-		case <-time.After(pace.NextBackOff()):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		s, err = st.h.Claim(ctx, r.id, again)
+	}
+	if errors.Is(err, harness.ErrNotFound) {
+		s, err = st.h.Open(ctx, r.id, harness.OpenOptions{Policy: &policy, Native: nativeOf(r.open.Native)})
+	}
+	if err != nil {
+		return err
+	}
+	r.s = s
+	r.taken++
+	owned := s.Context()
+	st.working.Go(func() { st.awaitLoss(owned, r) })
+	if t := s.OpenTurn(); t != nil && t.ID() == r.turn {
+		go st.awaitStop(r.id, t)
+	} else if t != nil && r.turn != "" { // another process began it, lost the session, and has no part in it any more
+		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
+			Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}}
+		if err := s.Relay(ctx, failed); err != nil {
+			return err
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.prompts)) {
+		st.ask(r, r.prompts[id])
+	}
+	return nil
+}
+
+// awaitLoss has the session taken again when this process has lost it. It is taken at once if a turn or a prompt is
+// open, else with its next fact.
+func (st *store) awaitLoss(owned context.Context, r *record) {
+	select {
+	case <-owned.Done():
+	case <-st.ctx.Done():
+		return
+	}
+	if !isLost(context.Cause(owned)) {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if r.lost == nil && !st.leaving {
+		st.put(r, &entryOf{done: make(chan struct{}), late: r.behind})
 	}
 }
 
@@ -321,33 +459,89 @@ func nativeOf(raw json.RawMessage) any {
 	return raw
 }
 
-// follow waits for what people decide about facts that are stored.
+// follow notes what facts that are stored have opened and ended, and waits for what people decide about it.
 func (st *store) follow(r *record, facts []events.Fact) {
-	s := r.s
 	for _, f := range facts {
 		switch f := f.(type) {
 		case events.PromptRequested:
-			go st.ask(s, f)
+			r.prompts[f.Prompt] = f
+			st.ask(r, f)
+		case events.PromptAnswered, events.PromptRejected, events.PromptWithdrawn:
+			delete(r.prompts, f.Subject())
 		case events.TurnStarted:
-			if t := s.OpenTurn(); t != nil && t.ID() == f.Turn {
+			r.turn = f.Turn
+			if t := r.s.OpenTurn(); t != nil && t.ID() == f.Turn {
 				go st.awaitStop(r.id, t)
 			}
+		case events.TurnCompleted, events.TurnFailed, events.TurnStopped:
+			r.turn = ""
+			clear(r.calls)
+			clear(r.prompts)
+		case events.ToolStarted:
+			r.calls[f.Call] = true
+		case events.ToolCompleted, events.ToolFailed:
+			delete(r.calls, f.Subject())
+		case events.SessionReleased, events.SessionClosed:
+			r.s, r.turn = nil, ""
+			clear(r.calls)
+			clear(r.prompts)
 		}
 	}
 }
 
-// ask waits for the decision about a prompt. It is in the log, so the receipt of the decision is, too.
-func (st *store) ask(s *harness.Session, f events.PromptRequested) {
-	d := decision{prompt: f.Prompt}
+// endsTurn reports whether a fact of the proxy ends a turn.
+func endsTurn(f events.Fact) bool {
+	switch f.(type) {
+	case events.TurnCompleted, events.TurnFailed, events.TurnStopped:
+		return true
+	}
+	return false
+}
+
+// ask waits for the decision about a prompt, unless an Ask under the present taking of the session has done so. The
+// decision is in the log, so its receipt is, too. The log may have ended the turn, or the call, while this process did
+// not have the session. Then the prompt belongs to none.
+func (st *store) ask(r *record, f events.PromptRequested) {
+	d := decision{r: r, taken: r.taken, prompt: f.Prompt}
+	st.mu.Lock()
+	asked := r.asking[f.Prompt] == d.taken
+	r.asking[f.Prompt] = d.taken
+	st.mu.Unlock()
+	if asked {
+		return
+	}
+	s, in := r.s, r.s.State()
+	p := harness.Prompt{ID: f.Prompt, Call: f.Call, Kind: f.PromptKind, Title: f.Title, Questions: f.Questions,
+		Delivery: f.Delivery, OnOwnerLoss: f.OnOwnerLoss, Native: nativeOf(f.Native)}
+	ask := s.Ask
 	if t := s.OpenTurn(); t != nil && t.ID() == f.Turn {
-		d.answer, d.err = t.Ask(st.ctx, harness.Prompt{ID: f.Prompt})
-	} else {
-		d.answer, d.err = s.Ask(st.ctx, harness.Prompt{ID: f.Prompt})
+		ask = t.Ask
 	}
-	select {
-	case st.decided <- d:
-	case <-st.ctx.Done():
+	if in.Tools[f.Call] == nil {
+		p.Call = ""
 	}
+	go func() {
+		d.answer, d.err = ask(st.ctx, p)
+		select {
+		case st.decided <- d:
+		case <-st.ctx.Done():
+		}
+	}()
+}
+
+// stands reports whether a decision is the newest word of the log. An error is not, if the session was taken again
+// meanwhile: another decision follows. After an error the prompt is asked again when the editor has answered it.
+func (st *store) stands(d decision) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if d.err == nil {
+		return true
+	}
+	if d.r.asking[d.prompt] != d.taken {
+		return false
+	}
+	delete(d.r.asking, d.prompt)
+	return true
 }
 
 // awaitStop waits until a person stops a turn.
@@ -372,19 +566,15 @@ func (st *store) leave(wait time.Duration, why string) {
 	ctx, cancel := context.WithTimeout(st.ctx, wait)
 	defer cancel()
 	st.mu.Lock()
-	h, behind := st.h, st.down
+	h := st.h
 	var last []*entryOf
-	for _, r := range st.records {
-		behind = behind || r.behind
-		if n := len(r.queue); n > 0 {
+	for _, r := range st.records { // one that is behind may be so for long
+		if n := len(r.queue); n > 0 && !r.behind && !st.down {
 			last = append(last, r.queue[n-1])
 		}
 	}
 	st.mu.Unlock()
 	for _, e := range last {
-		if behind {
-			break
-		}
 		select {
 		case <-e.done:
 		case <-ctx.Done():

@@ -152,6 +152,7 @@ func (w *world) append(s Step) {
 	switch {
 	case s.Open == nil && !w.owned[s.Session]:
 		w.t.Errorf("%s: facts before the session is taken: %v", s.Session, s.Facts)
+	case s.Open != nil && w.owned[s.Session] && st.Owned: // it has the session
 	case s.Open != nil && st.Opened():
 		epoch++
 		facts = slices.Concat([]events.Fact{events.SessionClaimed{Incarnation: me}}, w.adoption(st, s.Adopt), facts)

@@ -304,3 +304,66 @@ func TestStopped(t *testing.T) {
 		return s.Turn == nil && s.LastTurn != nil && s.LastTurn.Outcome == "stopped"
 	})
 }
+
+// TestFenced: the proxy sleeps for longer than its lease, and recovery takes its session. The proxy takes it again when
+// the next line has facts: a permission that waits is continued, and one that the turn asks afterwards can be answered
+// although the log has ended the turn. The next turn is stored.
+func TestFenced(t *testing.T) {
+	t.Parallel() // it waits for other processes
+	for _, waits := range []bool{true, false} {
+		t.Run(fmt.Sprint("waits ", waits), func(t *testing.T) {
+			t.Parallel() // it waits for other processes
+			fenced(t, waits)
+		})
+	}
+}
+
+func fenced(t *testing.T, waits bool) {
+	data := t.TempDir()
+	c := &cell{t: t}
+	c.start(data, "127.0.0.1:0")
+	address := strings.TrimPrefix(c.up.NATS, "nats://")
+	harness := fmt.Sprint("fenced-", waits)
+	x := start(t, c.up.NATS, harness)
+	x.opens("s1")
+	turn := x.prompts("s1")
+	prompt := ""
+	if waits {
+		x.asks("s1")
+		prompt = c.prompt(harness, "s1")
+	} else {
+		c.until(harness, "s1", "a turn", func(s *session.State) bool { return s.Turn != nil })
+	}
+	x.signal(syscall.SIGSTOP)
+	c.up.Kill()
+	c.start(data, address)
+	c.until(harness, "s1", "recovery", func(s *session.State) bool {
+		return !s.Owned && (waits || s.Turn == nil)
+	})
+	x.signal(syscall.SIGCONT)
+	if !waits {
+		x.asks("s1")
+		prompt = c.prompt(harness, "s1")
+	}
+	x.agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` +
+		`{"sessionUpdate":"tool_call","toolCallId":"c2","title":"ls","kind":"execute","status":"in_progress"}}}`)
+	x.editor.gets("c2")
+	c.until(harness, "s1", "the next owner", func(s *session.State) bool { return s.Owned })
+	if code, said := c.run("answer", harness+"/s1", prompt, "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, said)
+	}
+	x.agent.gets(`"optionId":"yes"`)
+	x.finishes(turn)
+	turn = x.prompts("s1")
+	c.until(harness, "s1", "the next turn", func(s *session.State) bool { return s.Turn != nil })
+	x.asks("s1")
+	if code, said := c.run("answer", harness+"/s1", c.prompt(harness, "s1"), "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, said)
+	}
+	x.agent.gets(`"optionId":"yes"`)
+	x.finishes(turn)
+	st := c.until(harness, "s1", "the end of the turn", turnOver)
+	if !st.Owned || len(st.Prompts) > 0 || st.LastTurn.Outcome != "completed" {
+		t.Errorf("owned %t, prompts %v, last turn %+v", st.Owned, st.Prompts, st.LastTurn)
+	}
+}

@@ -227,6 +227,13 @@ func (x *proxy) exit() int {
 	}
 }
 
+func (x *proxy) signal(s syscall.Signal) {
+	x.t.Helper()
+	if err := x.cmd.Process.Signal(s); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
 func (x *proxy) killAgent() {
 	x.t.Helper()
 	if err := syscall.Kill(x.pid, syscall.SIGKILL); err != nil {
