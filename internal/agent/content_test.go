@@ -38,6 +38,17 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestLongInput: the level full stores input whole that the level titles cuts.
+func TestLongInput(t *testing.T) {
+	input := json.RawMessage(`"` + strings.Repeat("x", textBytesMax) + `"`)
+	if got := ContentFull.Input(input); string(got) != string(input) {
+		t.Errorf("full stores %d of %d bytes", len(got), len(input))
+	}
+	if got := ContentTitles.Input(input); len(got) > textBytesMax {
+		t.Errorf("titles stores %d bytes", len(got))
+	}
+}
+
 // TestLimits checks that content of any length and any bytes fits its limit, and is valid JSON and UTF-8.
 func TestLimits(t *testing.T) {
 	for _, unit := range []string{"x", "\x00", "\"", "\xff", "ü", "漢", "\u2028", "{", "\n"} {

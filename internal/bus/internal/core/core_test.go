@@ -1,7 +1,11 @@
 package core_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -32,6 +36,38 @@ func TestUserOfAURL(t *testing.T) {
 		if got := bus.LoginOf(c.cfg); got != c.want {
 			t.Errorf("%+v: %q", c.cfg, got)
 		}
+	}
+}
+
+// TestWhyAway: what is known of an address at which no broker answers, by the client library's error and the system's.
+func TestWhyAway(t *testing.T) {
+	system := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for _, refused := range []error{nats.ErrNoServers, system} {
+		for address, want := range map[string]string{"nats://n1:4222": "nothing listens there",
+			"nats://n1:4222,nats://n2:4222": ""} {
+			if got := core.WhyAway(address, refused); got != want {
+				t.Errorf("%s, %v: %q, want %q", address, refused, got, want)
+			}
+		}
+	}
+}
+
+// TestTryingWithoutAnAnswer: the program hears of each attempt that JetStream does not answer, and the error says so
+// when it gives up.
+func TestTryingWithoutAnAnswer(t *testing.T) {
+	ctx, giveUp := context.WithCancel(bustest.Within(t, bustest.Patience))
+	defer giveUp()
+	heard := 0
+	_, err := bus.Open(ctx, bus.Config{URL: natstest.Impostor{JetStream: true}.Start(t), Trying: func(err error) {
+		if heard++; !errors.Is(err, bus.ErrNoAnswer) {
+			t.Errorf("attempt %d: %v", heard, err)
+		}
+		if heard == 2 {
+			giveUp()
+		}
+	}})
+	if heard != 2 || !errors.Is(err, bus.ErrNoAnswer) || !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("after %d attempts: %v", heard, err)
 	}
 }
 
