@@ -24,7 +24,7 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 	all := make(living, livingCount)
 	for i := range all {
 		id := all.name(i)
-		n, err := b.Leases.Ticket(ctx, id)
+		n, err := b.Leases.Ticket(ctx, id, 0)
 		if err != nil {
 			return nil, err
 		}

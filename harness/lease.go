@@ -14,7 +14,6 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -57,9 +56,16 @@ type term struct {
 	cancel      context.CancelCauseFunc
 }
 
-// begin draws an incarnation, takes its lease and keeps it.
+// begin draws an incarnation, takes its lease and keeps it. The incarnation is greater than those that this process has
+// drawn before, also if the tickets were lost meanwhile.
 func (h *Harness) begin(ctx context.Context) (*term, error) {
-	n, err := h.bus.Leases.Ticket(ctx, h.cfg.ID)
+	h.mu.Lock()
+	before, err := strconv.ParseUint(h.drawn, 10, 64)
+	h.mu.Unlock()
+	if err != nil {
+		before = 0 // it has drawn none
+	}
+	n, err := h.bus.Leases.Ticket(ctx, h.cfg.ID, before)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +240,13 @@ func (h *Harness) beginAgain() (*term, error) {
 		h.mu.Lock()
 		was := h.term.incarnation
 		h.mu.Unlock()
-		e, err := h.bus.KV.Load(h.ctx, kv.Leases, events.TicketKey(h.cfg.ID))
-		drawn := strconv.FormatUint(e.Rev, 10)
+		newest, own, err := h.bus.Leases.Drawn(h.ctx, h.cfg.ID)
+		drawn := strconv.FormatUint(newest, 10)
 		switch {
-		// then the session's own fence has to do
-		case errors.Is(err, bus.ErrForbidden), errors.Is(err, bus.ErrNotFound):
+		case errors.Is(err, bus.ErrForbidden): // then the session's own fence has to do
 		case err != nil:
 			return nil, err
-		case session.Older(was, drawn) && string(e.Value) != h.bus.Instance():
+		case session.Older(was, drawn) && !own:
 			h.retire(drawn)
 			return nil, ErrFenced
 		}

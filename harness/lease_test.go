@@ -343,9 +343,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			_, err := old.Open(w.ctx, "new", harness.OpenOptions{})
 			wantErr(t, err, harness.ErrFenced)
 			wantErr(t, old.Work(w.ctx, harness.Worker{}), harness.ErrFenced)
-			e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me)))
-			if fmt.Sprint(e.Rev) != successor.Incarnation() {
-				t.Errorf("incarnation %d was drawn after %s", e.Rev, successor.Incarnation())
+			if drawn := w.drawn(); drawn != successor.Incarnation() {
+				t.Errorf("incarnation %s was drawn after %s", drawn, successor.Incarnation())
 			}
 			check(t, old.Close(w.ctx))
 		})
@@ -361,19 +360,12 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
 	first := h.Incarnation()
-	const inTheWay = 4
-	e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.HarnessLeaseKey(me, first)))
-	// the keys of the next incarnations are taken: starting over needs several attempts
-	for i := range uint64(inTheWay) {
-		_, err := w.bus.KV.Store(w.ctx, kv.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)),
-			[]byte("{}"), 0)
-		check(t, err)
-	}
+	ahead := w.inTheWay(4)
 	w.dropLease(h)
 	var drawn string
 	natstest.Until(t, "the next incarnation to be drawn", func() bool {
-		drawn = fmt.Sprint(must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me))).Rev)
-		return drawn != first
+		drawn = w.drawn()
+		return session.Older(ahead, drawn)
 	})
 	w.append("s", events.WriterReconciler,
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first, SupersededBy: drawn})
@@ -392,15 +384,7 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	const inTheWay = 3
-	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken
-		e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.HarnessLeaseKey(me, h.Incarnation())))
-		rev, err := w.bus.KV.Store(w.ctx, kv.Leases, fmt.Sprint("other.", i), []byte("{}"), 0)
-		check(t, err)
-		next := max(rev, e.Rev) + inTheWay + 2 // a ticket has the revision that is next when it is drawn
-		_, err = w.bus.KV.Store(w.ctx, kv.Leases, events.HarnessLeaseKey(me, fmt.Sprint(next)), []byte("{}"), 0)
-		check(t, err)
-	}
+	w.inTheWay(3)
 	w.dropLease(h)
 	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch > 1 })
 	check(t, s.Regain(w.ctx))

@@ -1,9 +1,11 @@
 package harness_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -236,6 +238,33 @@ func (w *world) dropLease(h *harness.Harness) {
 		}
 		return err == nil
 	})
+}
+
+// drawn returns the newest incarnation that was drawn.
+func (w *world) drawn() string {
+	w.t.Helper()
+	n, _, err := w.bus.Leases.Drawn(w.ctx, me)
+	check(w.t, err)
+	return strconv.FormatUint(n, 10)
+}
+
+// inTheWay takes the keys of the leases of the next n incarnations, so that a process that starts over needs several
+// attempts. The ticket is moved ahead of the broker's clock, so that they follow each other; it stays that of the same
+// process. It returns the incarnation before them.
+func (w *world) inTheWay(n uint64) (ahead string) {
+	w.t.Helper()
+	const century = 100 * 366 * 24 * time.Hour
+	e := must[kv.Entry](w.t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me)))
+	was, _, err := w.bus.Leases.Drawn(w.ctx, me)
+	check(w.t, err)
+	last := was + uint64(century.Microseconds())
+	value := bytes.Replace(e.Value, []byte(strconv.FormatUint(was, 10)), []byte(strconv.FormatUint(last, 10)), 1)
+	must[uint64](w.t)(w.bus.KV.Store(w.ctx, kv.Leases, e.Key, value, e.Rev))
+	for i := range n {
+		key := events.HarnessLeaseKey(me, strconv.FormatUint(last+i+1, 10))
+		must[uint64](w.t)(w.bus.KV.Store(w.ctx, kv.Leases, key, []byte("{}"), 0))
+	}
+	return strconv.FormatUint(last, 10)
 }
 
 func question() []events.Question { return []events.Question{{ID: "q", Question: "Which colour?"}} }

@@ -196,7 +196,7 @@ func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 		ttl, err = time.ParseDuration(args[1])
 		ts.Check(err)
 	}
-	n, err := b.Leases.Ticket(ctx, args[0])
+	n, err := b.Leases.Ticket(ctx, args[0], 0)
 	ts.Check(err)
 	inc := fmt.Sprint(n)
 	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady,

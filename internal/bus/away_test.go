@@ -95,7 +95,7 @@ func calls(b *bus.Bus, lease *lease.Lease) map[string]func(context.Context) erro
 				Seq: 1})
 		},
 		"cancel timer": func(ctx context.Context) error { return b.Timers.Cancel(ctx, "x", bustest.Session) },
-		"ticket":       func(ctx context.Context) error { _, err := b.Leases.Ticket(ctx, "h"); return err },
+		"ticket":       func(ctx context.Context) error { _, err := b.Leases.Ticket(ctx, "h", 0); return err },
 		"lease": func(ctx context.Context) error {
 			_, err := b.Leases.Acquire(ctx, "harness.h.9", nil, time.Minute)
 			return err

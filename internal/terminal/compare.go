@@ -68,7 +68,7 @@ func aspects(s *session.State) map[aspect]said {
 	}
 	add("phase", "", "", "%s", s.Phase)
 	if s.Owned {
-		add("owner", "", "", "#%s e%d", s.Incarnation, s.Epoch)
+		add("owner", "", "", "#%s e%d", shortNumber(s.Incarnation), s.Epoch)
 	} else {
 		add("owner", "", "", "%s", cmp.Or(s.Left, "none"))
 	}

@@ -69,7 +69,7 @@ func usageCell(s *session.State) Cell {
 func ownerCell(s *session.State) Cell {
 	switch {
 	case s.Owned:
-		return Cell{fmt.Sprintf("#%s e%d", s.Incarnation, s.Epoch), Plain}
+		return Cell{fmt.Sprintf("#%s e%d", shortNumber(s.Incarnation), s.Epoch), Plain}
 	case s.Left == session.LeftOrphaned:
 		return Cell{"lost", Alarm}
 	case s.Closed != nil:
@@ -77,6 +77,16 @@ func ownerCell(s *session.State) Cell {
 	default:
 		return Cell{cmp.Or(s.Left, "none"), Faint}
 	}
+}
+
+// shortNumber returns the end of a long incarnation, for a table: it is a time in microseconds, and two processes of a
+// harness differ at its end. Other texts are returned unchanged.
+func shortNumber(incarnation string) string {
+	const longest, end = 8, 6
+	if len(incarnation) <= longest || strings.Trim(incarnation, "0123456789") != "" {
+		return incarnation
+	}
+	return "…" + incarnation[len(incarnation)-end:]
 }
 
 // Doing returns in a few words what a session has open or pending.

@@ -427,7 +427,7 @@ func WorkKeys(harness string) string {
 	return "work." + tok(harness) + ".*"
 }
 
-// TicketKey returns the key of a harness's tickets: the revision of a put is the incarnation.
+// TicketKey returns the key of a harness's tickets: its entry is the newest incarnation that was drawn.
 func TicketKey(harness string) string { return "ticket." + tok(harness) }
 
 // HarnessLeaseKey returns the key of a harness process's lease.

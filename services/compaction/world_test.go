@@ -77,7 +77,7 @@ type harness struct {
 
 func (c *cell) harness(name string) *harness {
 	c.t.Helper()
-	n, err := c.b.Leases.Ticket(c.ctx, name)
+	n, err := c.b.Leases.Ticket(c.ctx, name, 0)
 	c.check(err)
 	return &harness{cell: c, name: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{}}
 }

@@ -156,7 +156,7 @@ type process struct {
 // harness starts a process, which holds a lease from now on.
 func (c *cell) harness(name, state string, ttl time.Duration) *process {
 	c.t.Helper()
-	n, err := c.b.Leases.Ticket(c.ctx, name)
+	n, err := c.b.Leases.Ticket(c.ctx, name, 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}

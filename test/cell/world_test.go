@@ -205,7 +205,7 @@ func (w *world) settle() {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(b.Close)
-		_, err1 := b.Leases.Ticket(ctx, r.Harness)
+		_, err1 := b.Leases.Ticket(ctx, r.Harness, 0)
 		_, err2 := b.Leases.Acquire(ctx, events.HarnessLeaseKey(r.Harness, "1"),
 			[]byte(`{"incarnation":"1","state":"ready","exclusive":true,"ttl_ms":3600000}`), time.Hour)
 		opened := events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(),

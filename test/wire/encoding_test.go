@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -90,11 +89,7 @@ func TestLeasesInOtherEncodings(t *testing.T) {
 	t.Parallel() // it waits for other processes
 	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
-		rev, err := c.leases.Put(t.Context(), "ticket.h1", []byte("a ticket"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		inc := strconv.FormatUint(rev, 10)
+		inc := c.ticket("h1")
 		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)),
 			keyTTL(lasting)); err != nil {
 			t.Fatal(err)

@@ -179,11 +179,7 @@ func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
 func TestIDsOfAnyBytes(t *testing.T) {
 	t.Parallel() // it waits for other processes
 	c := up(t)
-	rev, err := c.leases.Put(t.Context(), "ticket.my=2Eh=2F1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inc := strconv.FormatUint(rev, 10)
+	inc := c.ticket("my=2Eh=2F1")
 	for i, source := range []string{"/harness/my.h/1/" + inc, "/harness/my=2Eh=2F1/" + inc} {
 		session := fmt.Sprint("a.b ", i)
 		body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "1", "source": source,

@@ -198,11 +198,7 @@ func TestOneOfAPoolDies(t *testing.T) {
 	t.Parallel() // it waits for other processes
 	c := up(t, "--grace", "500ms")
 	member := func(ttl time.Duration) string {
-		rev, err := c.leases.Put(t.Context(), "ticket.h1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inc := fmt.Sprint(rev)
+		inc := c.ticket("h1")
 		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc,
 			[]byte(`{"id":"h1","incarnation":"`+inc+`","exclusive":false,"state":"ready","ttl_ms":`+
 				fmt.Sprint(ttl.Milliseconds())+`}`), keyTTL(ttl)); err != nil {

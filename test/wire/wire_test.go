@@ -159,14 +159,53 @@ func (c *cell) mustAppend(session, incarnation string, epoch int, facts ...fact)
 	}
 }
 
+// ticket draws an incarnation: the broker's time in microseconds, or one more than the ticket before it.
+func (c *cell) ticket(harness string) string {
+	c.t.Helper()
+	key := "ticket." + harness
+	for {
+		m, err := c.nc.RequestWithContext(c.t.Context(), "$JS.API.STREAM.INFO.HF_LOG", nil)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		var info struct {
+			TS time.Time `json:"ts"`
+		}
+		if err := json.Unmarshal(m.Data, &info); err != nil {
+			c.t.Fatal(err)
+		}
+		n, rev := info.TS.UnixMicro(), uint64(0)
+		e, err := c.leases.Get(c.t.Context(), key)
+		switch {
+		case err == nil:
+			var before struct {
+				Incarnation int64 `json:"incarnation,string"`
+			}
+			_ = json.Unmarshal(e.Value(), &before) // what is no ticket counts as its revision
+			rev = e.Revision()
+			n = max(n, before.Incarnation+1, int64(rev)+1)
+		case !errors.Is(err, jetstream.ErrKeyNotFound):
+			c.t.Fatal(err)
+		}
+		value := fmt.Sprintf(`{"incarnation":"%d","instance":"by hand"}`, n)
+		if rev == 0 {
+			_, err = c.leases.Create(c.t.Context(), key, []byte(value))
+		} else {
+			_, err = c.leases.Update(c.t.Context(), key, []byte(value), rev)
+		}
+		if err == nil {
+			return strconv.FormatInt(n, 10)
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
 // lease takes an incarnation and creates a lease under it that is not renewed.
 func (c *cell) lease(state string, ttl time.Duration) string {
 	c.t.Helper()
-	rev, err := c.leases.Put(c.t.Context(), "ticket.h1", nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	inc := strconv.FormatUint(rev, 10)
+	inc := c.ticket("h1")
 	value := fmt.Sprintf(`{"id":"h1","incarnation":%q,"exclusive":true,"state":%q,"ttl_ms":%d}`, inc, state,
 		ttl.Milliseconds())
 	if _, err := c.leases.Create(c.t.Context(), "harness.h1."+inc, []byte(value), jetstream.KeyTTL(ttl)); err != nil {

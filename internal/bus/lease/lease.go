@@ -6,9 +6,12 @@ package lease
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,14 +47,128 @@ type deleter interface {
 // New returns the leases of the cell of a connection; keys deletes those that are released.
 func New(conn *core.Conn, keys deleter) *Leases { return &Leases{conn: conn, keys: keys} }
 
-// Ticket returns the next incarnation of a harness: later ones are greater, numbers may be skipped.
-func (ls *Leases) Ticket(ctx context.Context, harness string) (incarnation uint64, err error) {
+// ticket is the value of the key of a harness's tickets.
+type ticket struct {
+	Incarnation string `json:"incarnation"`
+	Instance    string `json:"instance"` // the connection that has drawn it
+}
+
+// last is what the key of a harness's tickets has; the zero value for a key that does not exist.
+type last struct {
+	n        uint64 // no earlier incarnation is greater
+	rev      uint64 // which the next ticket replaces
+	instance string
+}
+
+// readTicket decodes an entry. One that names no incarnation counts as its revision: in the older form the value was
+// the instance alone, and the revision the incarnation. No entry counts as less than its revision.
+func readTicket(m *core.Raw) last {
+	l := last{n: m.Seq, rev: m.Seq, instance: string(m.Data)}
+	var t struct {
+		ticket
+		Incarnation json.RawMessage `json:"incarnation"` // text, or a number that a person has written
+	}
+	if json.Unmarshal(m.Data, &t) != nil {
+		return l
+	}
+	l.instance = t.Instance
+	if n, err := strconv.ParseUint(strings.Trim(string(t.Incarnation), `"`), 10, 64); err == nil {
+		l.n = max(l.n, n)
+	}
+	return l
+}
+
+// last reads the newest ticket of a harness; the zero value without one.
+func (ls *Leases) last(ctx context.Context, key string) (last, error) {
+	bucket := ls.conn.Cell.LeaseBucket()
+	m, err := ls.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Last: core.KVSubject(bucket, key)})
+	switch {
+	case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
+		return last{}, nil
+	case err != nil:
+		return last{}, err
+	}
+	return readTicket(m), nil
+}
+
+// Drawn returns the newest incarnation of a harness that was drawn, and whether this connection has drawn it; 0 if no
+// ticket is stored.
+func (ls *Leases) Drawn(ctx context.Context, harness string) (incarnation uint64, own bool, err error) {
+	l, err := ls.last(ctx, events.TicketKey(harness))
+	return l.n, l.instance == ls.conn.Instance, err
+}
+
+// Ticket returns the next incarnation of a harness: later ones are greater, numbers may be skipped. It is greater than
+// above, too.
+//
+// It is the broker's present time in microseconds, or one more than the ticket before it if that is greater. So
+// incarnations rise after tickets were lost or restored from an older copy as long as the broker's clock was not set
+// back, and rise after its clock was set back as long as no ticket was lost.
+func (ls *Leases) Ticket(ctx context.Context, harness string, above uint64) (incarnation uint64, err error) {
 	if _, err := events.Token(harness); err != nil {
 		return 0, fmt.Errorf("bus: ticket: %w", err)
 	}
 	key := events.TicketKey(harness)
-	return ls.conn.Put(ctx, "draw "+key, &nats.Msg{Subject: core.KVSubject(ls.conn.Cell.LeaseBucket(), key),
-		Data: []byte(ls.conn.Instance)})
+	for pace := core.NewBackoff(); ; {
+		n, err := ls.draw(ctx, key, above)
+		switch {
+		// another process was first, or is about to be
+		case errors.Is(err, core.ErrLostRace), errors.Is(err, core.ErrInFlight):
+		default:
+			return n, err
+		}
+		if !core.Pause(ctx, pace.NextBackOff()) {
+			return 0, ls.conn.Late("draw "+key, ctx.Err())
+		}
+	}
+}
+
+// draw is one attempt at a ticket; [core.ErrLostRace] if another process has drawn one meanwhile.
+func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, error) {
+	info, err := ls.conn.StreamInfo(ctx, ls.conn.Cell.LogStream()) // a harness may not look at the bucket's stream
+	if err != nil {
+		return 0, err
+	}
+	was, err := ls.last(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	least := max(was.n, above)
+	if least == math.MaxUint64 {
+		return 0, fmt.Errorf("bus: draw %s: %w: the incarnation before it is %d, the greatest one", key,
+			events.ErrMalformed, least)
+	}
+	n := max(least+1, uint64(max(info.TimeStamp.UnixMicro(), 0)))
+	value, err := json.Marshal(ticket{Incarnation: strconv.FormatUint(n, 10), Instance: ls.conn.Instance})
+	if err != nil {
+		return 0, fmt.Errorf("bus: draw %s: %w", key, err)
+	}
+	// of two draws of one connection, too, only one has stored it
+	token := core.NewSecret()
+	msg := &nats.Msg{Subject: core.KVSubject(ls.conn.Cell.LeaseBucket(), key), Data: value, Header: nats.Header{
+		headerLease:                         {token},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(was.rev, 10)},
+	}}
+	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+		m, err := ls.conn.Get(ctx, core.KVStream(ls.conn.Cell.LeaseBucket()), core.GetRequest{Last: msg.Subject})
+		switch {
+		case core.NoStream(err):
+			return core.Undecided, 0, err
+		case errors.Is(err, core.ErrNotFound) && was.rev == 0:
+			return core.Undecided, 0, nil
+		case errors.Is(err, core.ErrNotFound):
+			return core.Lost, 0, nil
+		case err != nil:
+			return core.Undecided, 0, err
+		case m.Seq == was.rev:
+			return core.Undecided, 0, nil
+		case m.Header.Get(headerLease) == token:
+			return core.Stored, m.Seq, nil
+		}
+		return core.Lost, 0, nil
+	}
+	_, err = ls.conn.Begin(ctx, &core.Write{Op: "draw " + key, Msg: msg, Look: look, BusyMax: leaseBusyMax}).Wait(ctx)
+	return n, err
 }
 
 // Lease is a key that lives only while it is renewed. Its methods may be called concurrently.

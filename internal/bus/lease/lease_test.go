@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/lease"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -51,17 +52,23 @@ func TestALeaseKeepsItsValue(t *testing.T) {
 	}
 }
 
+// TestTicketsRiseAndAreNeverDrawnTwice: by several processes, and by several goroutines of one process. The tickets are
+// ahead of the clock, which therefore does not make them differ.
 func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
-	s, a, b := bustest.Pair(t)
-	_ = s
+	_, a, b := bustest.Pair(t)
+	if _, err := a.KV.Store(bustest.Background(t), kv.Leases, events.TicketKey("h"),
+		[]byte(`{"incarnation":"5000000000000000"}`), 0); err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	drawn := map[uint64]bool{}
-	for _, by := range []*bus.Bus{a, b} {
+	for i := range 6 {
+		by := []*bus.Bus{a, b}[i%2]
 		wg.Go(func() {
 			last := uint64(0)
-			for range 200 {
-				n, err := by.Leases.Ticket(bustest.Background(t), "h")
+			for range 20 {
+				n, err := by.Leases.Ticket(bustest.Background(t), "h", 0)
 				mu.Lock()
 				if err != nil || n <= last || drawn[n] {
 					t.Errorf("drew %d after %d, drawn before: %v, %v", n, last, drawn[n], err)
@@ -72,8 +79,75 @@ func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := a.Leases.Ticket(bustest.Background(t), ""); !errors.Is(err, events.ErrMalformed) {
+	if _, err := a.Leases.Ticket(bustest.Background(t), "", 0); !errors.Is(err, events.ErrMalformed) {
 		t.Errorf("a ticket without a name: %v", err)
+	}
+}
+
+// loseTickets deletes the bucket of leases, and has it made again. A stream that is made again at once can have the
+// messages of the deleted one, so this is repeated until it has none.
+func loseTickets(t *testing.T, s *embed.Server, b *bus.Bus) {
+	t.Helper()
+	ctx := bustest.Within(t, bustest.Patience)
+	_, js := bustest.Outsider(t, s)
+	natstest.Until(t, "the tickets to be lost", func() bool {
+		if err := js.DeleteStream(ctx, "KV_hf_leases"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Layout.Ensure(ctx); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.KV.Load(ctx, kv.Leases, events.TicketKey("h"))
+		return errors.Is(err, bus.ErrNotFound)
+	})
+}
+
+// TestTicketsRiseAfterTheirBucketIsLost: the next one is drawn from an empty bucket, and is greater than all before it.
+func TestTicketsRiseAfterTheirBucketIsLost(t *testing.T) {
+	s, a, b := bustest.Pair(t)
+	ctx := bustest.Within(t, bustest.Patience)
+	var was uint64
+	for range 3 {
+		for _, by := range []*bus.Bus{a, b} {
+			n, err := by.Leases.Ticket(ctx, "h", 0)
+			if err != nil || n <= was {
+				t.Fatalf("drew %d after %d: %v", n, was, err)
+			}
+			was = n
+		}
+		loseTickets(t, s, a)
+		if n, own, err := a.Leases.Drawn(ctx, "h"); n != 0 || own || err != nil {
+			t.Errorf("the bucket was lost, and has %d, %v, %v", n, own, err)
+		}
+	}
+}
+
+// TestDrawn: the newest ticket, and which connection has drawn it.
+func TestDrawn(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	ctx := bustest.Within(t, bustest.Patience)
+	for _, by := range []*bus.Bus{a, b, a} {
+		n, err := by.Leases.Ticket(ctx, "h", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, asks := range []*bus.Bus{a, b} {
+			if got, own, err := asks.Leases.Drawn(ctx, "h"); got != n || own != (asks == by) || err != nil {
+				t.Errorf("%d, own: %v, %v; want %d, own: %v", got, own, err, n, asks == by)
+			}
+		}
+	}
+	e, err := a.KV.Load(ctx, kv.Leases, events.TicketKey("h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []*bus.Bus{a, b} { // as processes write it that draw tickets in the older form
+		if e.Rev, err = a.KV.Store(ctx, kv.Leases, e.Key, []byte(by.Instance()), e.Rev); err != nil {
+			t.Fatal(err)
+		}
+		if n, own, err := a.Leases.Drawn(ctx, "h"); n != e.Rev || own != (by == a) || err != nil {
+			t.Errorf("%d, own: %v, %v; want %d, own: %v", n, own, err, e.Rev, by == a)
+		}
 	}
 }
 

@@ -1,0 +1,168 @@
+package harness_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// backup copies the files of the broker, which is stopped meanwhile. restore stops the broker, puts the copy in the
+// place of its files, and starts it.
+func (w *world) backup() (restore func()) {
+	w.t.Helper()
+	dir, copied := w.server.Config().Dir, w.t.TempDir()
+	w.server.Shutdown()
+	check(w.t, os.CopyFS(copied, os.DirFS(dir)))
+	w.server = natstest.Restart(w.t, w.server)
+	return func() {
+		w.t.Helper()
+		w.server.Shutdown()
+		check(w.t, os.RemoveAll(dir))
+		check(w.t, os.CopyFS(dir, os.DirFS(copied)))
+		w.server = natstest.Restart(w.t, w.server)
+	}
+}
+
+// loseTickets deletes the bucket of leases, and has it made again. A stream that is made again at once can have the
+// messages of the deleted one, so this is repeated until the ticket is gone, or is a new one of a process that lives.
+func (w *world) loseTickets() {
+	w.t.Helper()
+	nc := must[*nats.Conn](w.t)(nats.Connect(w.server.URL()))
+	defer nc.Close()
+	js := must[jetstream.JetStream](w.t)(jetstream.New(nc))
+	was := w.drawn()
+	natstest.Until(w.t, "the tickets to be lost", func() bool {
+		check(w.t, js.DeleteStream(w.ctx, "KV_hf_leases"))
+		check(w.t, w.bus.Layout.Ensure(w.ctx))
+		return w.drawn() != was
+	})
+}
+
+// TestANewProcessIsNewerAfterARestore: the files of the broker are replaced by an older copy, which knows nothing of a
+// process that lives. The next process is newer than that one, and not the same incarnation.
+func TestANewProcessIsNewerAfterARestore(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	first := w.connect()
+	s := must[*harness.Session](t)(first.Open(w.ctx, "s", harness.OpenOptions{}))
+	restore := w.backup()
+	var living []*harness.Harness
+	for range 3 {
+		living = append(living, w.connect())
+	}
+	newest := living[len(living)-1].Incarnation()
+	restore()
+	next := w.connect()
+	if !session.Older(newest, next.Incarnation()) {
+		t.Errorf("the next process is %s, and a living one is %s", next.Incarnation(), newest)
+	}
+	claimed := must[*harness.Session](t)(next.Claim(w.ctx, "s"))
+	check(t, claimed.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
+	if st := w.state("s"); st.Incarnation != next.Incarnation() {
+		t.Errorf("owned by %s, want %s", st.Incarnation, next.Incarnation())
+	}
+}
+
+// TestTheLossOfTheTicketsReplacesNoNewProcess: the bucket of tickets and leases is lost. The next process of an
+// exclusive harness gets the sessions of the one before it, whether that lives or not, and the latter ends.
+func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
+	for name, lives := range map[string]bool{"the process before it is dead": false, "it lives": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			for range 3 { // so that the first ticket of a new bucket is below that of the owner
+				check(t, w.connect().Close(w.ctx))
+			}
+			old := w.connect()
+			for _, id := range []string{"s", "other"} {
+				must[*harness.Session](t)(old.Open(w.ctx, id, harness.OpenOptions{}))
+			}
+			was := old.Incarnation()
+			if !lives {
+				old.Abandon()
+			}
+			w.loseTickets()
+			next := w.connect()
+			s := must[*harness.Session](t)(next.Claim(w.ctx, "s"))
+			check(t, s.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+			if st := w.state("s"); st.Incarnation != next.Incarnation() || !session.Older(was, st.Incarnation) {
+				t.Errorf("owned by %s, want %s", st.Incarnation, next.Incarnation())
+			}
+			if lives {
+				w.wantReplaced(old, next.Incarnation())
+			}
+			must[*harness.Session](t)(next.Claim(w.ctx, "other"))
+			check(t, context.Cause(next.Context()))
+		})
+	}
+}
+
+// TestAProcessThatStartsOverIsNewerThanItself: the bucket of tickets is lost, and the broker's clock may have been set
+// back as well: the process does not draw an incarnation again, or below its own.
+func TestAProcessThatStartsOverIsNewerThanItself(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	ahead := w.inTheWay(0) // its next incarnation is far ahead of the clock
+	w.dropLease(h)
+	natstest.Until(t, "the process to start over", func() bool { return session.Older(ahead, h.Incarnation()) })
+	was := h.Incarnation()
+	w.loseTickets()
+	natstest.Until(t, "the process to start over without the tickets", func() bool {
+		return h.Incarnation() != was || h.Context().Err() != nil
+	})
+	check(t, context.Cause(h.Context()))
+	if !session.Older(was, h.Incarnation()) {
+		t.Errorf("it was %s and is %s", was, h.Incarnation())
+	}
+	check(t, s.Regain(w.ctx))
+	check(t, s.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+}
+
+// TestTicketsOfAnOlderForm: the key of the tickets has an entry of a process that drew the entry's revision. A new
+// process is newer than that one, and takes its session; the older one finds that the newer one has drawn since.
+func TestTicketsOfAnOlderForm(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	var rev uint64
+	for range 3 {
+		rev = must[uint64](t)(w.bus.KV.Store(w.ctx, kv.Leases, events.TicketKey(me), []byte(w.bus.Instance()), rev))
+	}
+	opened := events.New(w.bus.NewID(), events.HarnessSource(me, "3"), ref("s"), 1, time.Now(),
+		events.SessionOpened{Incarnation: "3"})
+	must[uint64](t)(w.bus.Log.Append(w.ctx, ref("s"), events.WriterHarness, 0, []events.Event{opened}))
+	if drawn := w.drawn(); drawn != "3" {
+		t.Errorf("the older process has drawn %s, want 3", drawn)
+	}
+	h := w.connect()
+	if !session.Older("3", h.Incarnation()) {
+		t.Errorf("%s is not newer than 3", h.Incarnation())
+	}
+	s := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+
+	// a process of the older form draws a ticket; its number is below that of the newer process and replaces nothing
+	e := must[kv.Entry](t)(w.bus.KV.Load(w.ctx, kv.Leases, events.TicketKey(me)))
+	must[uint64](t)(w.bus.KV.Store(w.ctx, kv.Leases, e.Key, []byte("an older process"), e.Rev))
+	was := h.Incarnation()
+	w.dropLease(h)
+	natstest.Until(t, "the process to start over", func() bool {
+		return h.Incarnation() != was || h.Context().Err() != nil
+	})
+	check(t, context.Cause(h.Context()))
+	check(t, s.Regain(w.ctx))
+	if !session.Older(was, h.Incarnation()) {
+		t.Errorf("it was %s and is %s", was, h.Incarnation())
+	}
+}
