@@ -182,11 +182,11 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	if err == nil && len(adopt) > 0 {
 		err = s.readTurn(ctx, s.openTurn(), s.State())
 	}
+	s.sayUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
 	if err != nil {
 		h.giveBack(s)
 		return nil, err
 	}
-	s.sayUnasked(adopt...)
 	adopts := how != had || slices.ContainsFunc(now, isTurnStarted)
 	if adopts && slices.ContainsFunc(adopt, func(a Adopt) bool { return a.ForWork }) {
 		s.leaveToWork() // a turn that this process had runs already
@@ -356,8 +356,8 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	s.mu.Unlock()
 	if how == found {
 		s.giveBackUnmade()
-		s.sayUnaskedOf(func(string, string) bool { return true }) // that call may have adopted prompts
-		h.notifyWork(s.ref.Session)                               // Work leaves alone what no caller has
+		s.sayUnaskedOf(false, func(string, string) bool { return true }) // that call may have adopted prompts
+		h.notifyWork(s.ref.Session)                                      // Work leaves alone what no caller has
 	}
 	return how, nil
 }

@@ -234,24 +234,20 @@ var errBody = errors.New("harness: the question of the prompt is needed")
 
 // request stores the request of a prompt, unless it is open under this epoch or settled. It returns the commit that
 // settled the prompt, 0 while the prompt is open.
-func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequested) (settled uint64, err error) {
+func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequested) (uint64, error) {
 	var open *session.Prompt
-	adopts := "" // the call of an earlier process, which the request adopts
-	defer func() {
-		if err == nil && adopts != "" {
-			s.answerFor([]events.Fact{events.ToolStarted{Call: adopts}})
-			s.sayUnasked(Adopt{Calls: []string{adopts}})
-		}
-	}()
+	// adopts is the call of an earlier process, which the request adopts. at is the commit that settled the prompt. A
+	// request whose outcome is not awaited can be checked again: both are read with the session locked.
+	adopts, at := "", uint64(0)
 	check := func(st *session.State) (done bool, err error) {
 		adopts = ""
 		if q := st.Prompts[f.Prompt]; q != nil && q.Epoch < st.Epoch {
 			adopts = q.Call
 		}
-		done, settled, err = s.attach(st, f.Prompt)
+		done, at, err = s.attach(st, f.Prompt)
 		return done, err
 	}
-	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+	err := s.append(ctx, func(st *session.State) (done bool, err error) {
 		done, err = check(st)
 		q := st.Prompts[f.Prompt]
 		if done || err != nil || !p.byID() || q == nil || q.Status != session.Awaiting {
@@ -260,14 +256,20 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 		open = &session.Prompt{Seq: q.Seq, Turn: q.Turn}
 		return false, errBody
 	}, f)
-	if !errors.Is(err, errBody) {
-		return settled, err
+	if errors.Is(err, errBody) {
+		again, err2 := s.again(ctx, p, open)
+		if err2 != nil {
+			return 0, fmt.Errorf("harness: %s: %w", s.ref, translate(err2))
+		}
+		err = s.append(ctx, check, again)
 	}
-	again, err := s.again(ctx, p, open)
-	if err != nil {
-		return 0, fmt.Errorf("harness: %s: %w", s.ref, translate(err))
+	s.mu.Lock()
+	call, settled := adopts, at
+	s.mu.Unlock()
+	if underWay := errors.Is(err, ErrPending); call != "" && (err == nil || underWay) {
+		s.answerFor([]events.Fact{events.ToolStarted{Call: call}})
+		s.sayUnasked(underWay, Adopt{Calls: []string{call}})
 	}
-	err = s.append(ctx, check, again)
 	return settled, err
 }
 
@@ -328,8 +330,9 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	}
 	o.relay = true // what has ended meanwhile cannot be adopted
 	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
-	if err = s.do(ctx, o); err == nil {
-		s.sayUnasked(Adopt{Prompts: []Prompt{{ID: prompt}}})
+	err = s.do(ctx, o)
+	if underWay := errors.Is(err, ErrPending); err == nil || underWay {
+		s.sayUnasked(underWay, Adopt{Prompts: []Prompt{{ID: prompt}}})
 	}
 	return err
 }
@@ -501,9 +504,10 @@ func (s *Session) sayUnattended(prompt string) {
 }
 
 // sayUnasked says in the log which prompts this process has adopted, alone or with their calls, and no Ask waits for:
-// their decisions reach the agent by a turn, unless an Ask comes before it. adopt names what was adopted.
-func (s *Session) sayUnasked(adopt ...Adopt) {
-	s.sayUnaskedOf(func(id, call string) bool {
+// their decisions reach the agent by a turn, unless an Ask comes before it. adopt names what was adopted. underWay: the
+// adoption can be stored after this.
+func (s *Session) sayUnasked(underWay bool, adopt ...Adopt) {
+	s.sayUnaskedOf(underWay, func(id, call string) bool {
 		return slices.ContainsFunc(adopt, func(a Adopt) bool {
 			return slices.Contains(a.Calls, call) || slices.ContainsFunc(a.Prompts, func(p Prompt) bool {
 				q := s.st.Prompts[p.ID]
@@ -513,12 +517,13 @@ func (s *Session) sayUnasked(adopt ...Adopt) {
 	})
 }
 
-// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls.
-func (s *Session) sayUnaskedOf(chosen func(id, call string) bool) {
+// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls. What is said of an
+// adoption that is under way is queued behind it, and is stored only if the adoption is.
+func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool) {
 	s.mu.Lock()
 	var unasked []string
 	for id, p := range s.st.Prompts {
-		if chosen(id, p.Call) && s.unattended(s.st, id) {
+		if chosen(id, p.Call) && (underWay || s.unattended(s.st, id)) {
 			unasked = append(unasked, id)
 		}
 	}

@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -134,6 +135,73 @@ func TestAskAdoptsACallWithAnotherQuestion(t *testing.T) {
 			})
 			if a := got(t, ask(w.ctx, s, left("two", "c1"))); a.err != nil || a.answer.Choice() != "red" {
 				t.Errorf("%+v", a)
+			}
+			check(t, s.Call("c1").Complete(w.ctx, "blue"))
+		})
+	}
+}
+
+// TestAnAdoptionThatIsNotAwaited: an Ask or a Claim adopts what an earlier process left, and gives up before the
+// adoption is known to be stored. The other answers of the adopted call, and that of the adopted prompt, are owed, and
+// the call does not end without them.
+func TestAnAdoptionThatIsNotAwaited(t *testing.T) {
+	asks := func(ctx context.Context, _ *harness.Harness, s *harness.Session) error {
+		_, err := s.Ask(ctx, left("one", "c1"))
+		return err
+	}
+	byID := func(ctx context.Context, _ *harness.Harness, s *harness.Session) error {
+		_, err := s.Ask(ctx, harness.Prompt{ID: "one"})
+		return err
+	}
+	claims := func(ctx context.Context, h *harness.Harness, _ *harness.Session) error {
+		_, err := h.Claim(ctx, "s", harness.Adopt{Calls: []string{"c1"}})
+		return err
+	}
+	for name, c := range map[string]struct {
+		adopts   func(context.Context, *harness.Harness, *harness.Session) error
+		answered bool
+	}{
+		"Ask, the question is open":        {adopts: asks},
+		"Ask by id, the question is open":  {adopts: byID},
+		"Ask, the question is settled":     {adopts: asks, answered: true},
+		"Claim of a session that it has":   {adopts: claims},
+		"Claim, and a question is settled": {adopts: claims, answered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			w.asksOutside()
+			if c.answered {
+				w.mustAnswer("s", "one", "blue")
+			}
+			h, l, acknowledge := deaf(w)
+			s := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			failed := make(chan error, 1)
+			l.ends.Store(true)
+			go func() { failed <- c.adopts(ctx, h, s) }()
+			w.until("s", "the call to be adopted", func(st *session.State) bool { return st.Tools["c1"].Epoch == 2 })
+			cancel()
+			wantErr(t, <-failed, harness.ErrPending)
+			acknowledge()
+			w.until("s", "the other question to be unattended", func(st *session.State) bool {
+				return st.Prompts["two"].Unattended && st.Prompts["one"].Unattended
+			})
+			w.mustAnswer("s", "two", "red")
+			w.until("s", "the other answer to be owed", func(st *session.State) bool {
+				return slices.Contains(st.Carry(), "two")
+			})
+			for _, p := range []string{"one", "two"} {
+				wantErr(t, s.Call("c1").Complete(w.ctx, "blue"), harness.ErrUnread)
+				out := ask(w.ctx, s, left(p, "c1"))
+				if p == "one" && !c.answered {
+					w.until("s", "the request", func(st *session.State) bool { return !st.Prompts["one"].Unattended })
+					w.mustAnswer("s", "one", "red")
+				}
+				if a := got(t, out); a.err != nil || a.answer.Status != session.Answered {
+					t.Errorf("%s: %+v", p, a)
+				}
 			}
 			check(t, s.Call("c1").Complete(w.ctx, "blue"))
 		})
