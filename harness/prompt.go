@@ -286,6 +286,10 @@ func (s *Session) expect(prompt string) *waiter {
 	return w
 }
 
+// asker returns the waiter of the Asks that wait for a prompt, or that are about to return its settlement; nil without
+// one. The session is locked.
+func (s *Session) asker(prompt string) *waiter { return cmp.Or(s.waiters[prompt], s.returning[prompt]) }
+
 // attach says whether a prompt need not be requested: it is open under this epoch, or settled, then by which commit.
 func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
 	p := st.Prompts[prompt]
@@ -418,6 +422,7 @@ func (s *Session) handOut(read uint64) {
 		case w.seq == 0:
 		case inDate && w.seq <= read:
 			delete(s.waiters, id)
+			s.returning[id] = w
 			w.settle(w.answer, nil)
 		default:
 			left = true
@@ -517,8 +522,8 @@ func (s *Session) sayUnasked(underWay bool, adopt ...Adopt) {
 	})
 }
 
-// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls. What is said of an
-// adoption that is under way is queued behind it, and is stored only if the adoption is.
+// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls. The facts about an
+// adoption that is under way are queued behind it, and are stored only if the adoption is.
 func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool) {
 	s.mu.Lock()
 	var unasked []string
@@ -540,7 +545,7 @@ func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool)
 func (s *Session) unattended(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
 	_, returned := s.returned[prompt]
-	if p == nil || p.Unattended || returned || s.waiters[prompt] != nil {
+	if p == nil || p.Unattended || returned || s.asker(prompt) != nil {
 		return false
 	}
 	c := st.Tools[p.Call]

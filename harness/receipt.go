@@ -35,15 +35,15 @@ func (s *Session) knowReceiptsLocked(stored bool) {
 }
 
 // receiptDue reports whether a claim after a lost lease repeats the receipt for a prompt that was settled by a commit:
-// an Ask has returned the decision, or waits for it. An Ask that waits does not give up before the outcome of the claim
-// is known.
+// an Ask has returned the decision, waits for it, or is about to return it. Such an Ask does not give up before the
+// outcome of the claim is known.
 func (s *Session) receiptDue(prompt string, settled uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, returned := s.returned[prompt]; returned {
 		return true
 	}
-	w := s.waiters[prompt]
+	w := s.asker(prompt)
 	if w == nil {
 		return false
 	}
@@ -62,8 +62,12 @@ func (s *Session) unexpect(prompt string, w *waiter, a Answer, err error) (Answe
 		s.mu.Lock()
 		c := w.claim
 		if err == nil || c == nil || s.ownership == apart {
-			if w.asks--; w.asks == 0 && s.waiters[prompt] == w {
-				delete(s.waiters, prompt)
+			if w.asks--; w.asks == 0 {
+				for _, by := range []map[string]*waiter{s.waiters, s.returning} {
+					if by[prompt] == w {
+						delete(by, prompt)
+					}
+				}
 			}
 			s.mu.Unlock()
 			return a, err

@@ -59,6 +59,8 @@ type Session struct {
 	atWork  string             // the turn that a handler of Work runs, or is about to run
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
+	// returning are the waiters, by prompt, whose settlement was handed to Asks that have not returned yet
+	returning map[string]*waiter
 	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
 	receipts  *claimReceipts    // in the claim that was sent last, while its outcome is not known; nil: none are
@@ -89,7 +91,8 @@ type stopKey struct {
 func newSession(h *Harness, ref events.Ref) *Session {
 	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), indexing: make(chan struct{}, 1),
 		why:     ErrReleased,
-		waiters: map[string]*waiter{}, returned: map[string]string{}, gaveUp: map[string]bool{},
+		waiters: map[string]*waiter{}, returning: map[string]*waiter{}, returned: map[string]string{},
+		gaveUp:  map[string]bool{},
 		adopted: map[string]bool{}, unrun: map[string]*write{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s

@@ -1,0 +1,136 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// askReturn is what an Ask has returned.
+type askReturn struct {
+	answer Answer
+	err    error
+}
+
+// answeredOnItsWay has a first Ask for p1 give up, with the fact about that in the queue, and a second Ask wait. Then
+// the answer is read. Nothing is written until the caller receives from x.s.writing. end ends the context of the second
+// Ask. settled is the commit of the answer.
+func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askReturn, settled uint64) {
+	x.t.Helper()
+	p, turn := Prompt{ID: "p1", OnOwnerLoss: events.LossKeep}, x.turn(StartOptions{ID: "t1"})
+	p.Questions = []events.Question{{ID: "q", Question: "?"}}
+	ask := x.s.Ask
+	if background {
+		x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "watch", Background: true})
+		ask, p.Call = turn.Ask, "c1"
+	}
+	start := func() (func(), chan askReturn) {
+		ctx, cancel := context.WithCancel(x.ctx)
+		x.t.Cleanup(cancel)
+		out := make(chan askReturn, 1)
+		go func() {
+			a, err := ask(ctx, p)
+			out <- askReturn{a, err}
+		}()
+		return cancel, out
+	}
+	giveUp, first := start()
+	natstest.Until(x.t, "the prompt", func() bool { return x.s.State().Prompts["p1"] != nil })
+	x.s.writing <- struct{}{}
+	giveUp()
+	if r := <-first; !errors.Is(r.err, context.Canceled) {
+		x.t.Fatal(r.err)
+	}
+	x.queued(1)
+	end, out = start()
+	x.queued(2)
+	settled = x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: true,
+		Answers: []events.Answer{{Question: "q", Text: "blue"}}})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		x.t.Fatal(err)
+	}
+	return end, out, settled
+}
+
+// said counts the facts of each kind in the log, behind all that was queued.
+func (x *inside) said() map[events.Kind]int {
+	x.t.Helper()
+	for _, id := range []string{"m1", "m2"} {
+		m := events.MessageAccepted{Message: id, Synthetic: true, Content: json.RawMessage(`"x"`)}
+		if err := x.s.Append(x.ctx, m); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	cs, err := x.peer.Log.Read(x.ctx, x.s.ref, 0)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	said := map[events.Kind]int{}
+	for i := range cs {
+		for _, e := range cs[i].Events {
+			said[e.Kind]++
+		}
+	}
+	return said
+}
+
+// TestTheAnswerThatAnAskReturns: a first Ask has given up, and the fact about that is not stored yet. A second Ask
+// waits, and its answer is read before it returns. The agent gets the answer once: from the second Ask, or, if its
+// context ends at that moment, by a turn. If a claim after a lost lease has the receipt, it is the Ask that returns it.
+func TestTheAnswerThatAnAskReturns(t *testing.T) {
+	for name, c := range map[string]struct{ ends, claims, stored, returns bool }{
+		"it returns":       {returns: true},
+		"its context ends": {ends: true},
+		"its context ends, a claim has the receipt":      {ends: true, claims: true, stored: true, returns: true},
+		"its context ends, a claim fails":                {ends: true, claims: true},
+		"it returns, and a claim has the receipt":        {claims: true, stored: true, returns: true},
+		"it returns, and a claim with the receipt fails": {claims: true, returns: true},
+	} {
+		for of, background := range map[string]bool{"no call: ": false, "a call in the background: ": true} {
+			t.Run(of+name, func(t *testing.T) {
+				x := newInside(t)
+				end, out, settled := x.answeredOnItsWay(background)
+				if c.claims && !x.s.receiptDue("p1", settled) {
+					t.Error("the claim does not have the receipt")
+				}
+				if c.ends {
+					end()
+				}
+				if c.ends && c.claims { // the Ask has taken its request back, and waits for the claim
+					x.queued(1)
+				}
+				if c.claims {
+					x.s.knowReceipts(c.stored)
+				}
+				if !c.ends {
+					<-x.s.writing
+				}
+				r := <-out
+				if c.ends {
+					<-x.s.writing
+				}
+				if c.returns != (r.err == nil) || c.returns && r.answer.Status != session.Answered {
+					t.Errorf("the Ask returns %+v, %v", r.answer, r.err)
+				}
+				if background && c.returns {
+					if err := x.s.Call("c1").Complete(x.ctx, "blue"); err != nil {
+						t.Error(err)
+					}
+				}
+				said := x.said()
+				if (said["prompt.unattended"] == 0) != c.returns ||
+					said["prompt.delivered"] > 0 != (c.returns && !background) {
+					t.Errorf("stored are %v", said)
+				}
+				if len(x.s.returning) > 0 || len(x.s.waiters) > 0 {
+					t.Errorf("returning %v, waiting %v", x.s.returning, x.s.waiters)
+				}
+			})
+		}
+	}
+}
