@@ -159,9 +159,6 @@ func (a *agent) die(cause error) error {
 	if was != leaving {
 		a.phase = ended
 	}
-	if was == connecting {
-		a.dial()
-	}
 	a.mu.Unlock()
 	switch {
 	case was == leaving:
@@ -256,9 +253,7 @@ func (a *agent) read(in io.Reader) error {
 			return nil
 		case errors.Is(err, errTooLong):
 			err = a.reject(nil, codeTooLarge, err)
-		case err != nil:
-			return err
-		case len(line) > 0:
+		case len(line) > 0: // without an error
 			err = a.handle(line)
 		}
 		if err != nil {
@@ -374,9 +369,7 @@ func (a *agent) reply(m message) error {
 		return a.reject(m.replyID(), codeInvalid, errNotMessage)
 	}
 	var id string
-	if json.Unmarshal(m.ID, &id) != nil {
-		id = ""
-	}
+	_ = json.Unmarshal(m.ID, &id) // nothing waits under an id that is no text
 	a.mu.Lock()
 	to := a.waiting[id]
 	delete(a.waiting, id)
@@ -412,9 +405,7 @@ func (a *agent) ask(method string, params any, sent func()) (message, error) {
 
 // notify sends a notification to the agent.
 func (a *agent) notify(method string, params any) {
-	if err := a.send(method, nil, params); err != nil {
-		a.log.Debug("the agent was not notified", "id", method, "err", err)
-	}
+	_ = a.send(method, nil, params) // an error has ended the harness
 }
 
 func (a *agent) send(method string, id json.RawMessage, params any) error {
@@ -444,9 +435,6 @@ func (a *agent) lost(err error) {
 		return
 	}
 	a.phase, a.broken = ended, err
-	if was == connecting {
-		a.dial()
-	}
 	a.mu.Unlock()
 	a.log.Warn("the agent cannot be written to: its harness is abandoned", "err", err)
 	go func() {

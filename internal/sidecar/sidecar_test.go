@@ -619,8 +619,11 @@ func TestFailures(t *testing.T) {
 			st = w.until("the failure", func(st *session.State) bool {
 				return st.LastTurn != nil && st.LastTurn.ID == turn["turn"]
 			})
-			if e := st.LastTurn.Error; e == nil || e.Kind != c.kind {
+			e := st.LastTurn.Error
+			if e == nil || e.Kind != c.kind {
 				t.Errorf("%+v: %+v, want %s", c.e, e, c.kind)
+			} else if c.e.Message == "" && c.e.Data == nil && e.Text != "the agent named no reason" {
+				t.Errorf("%q", e.Text)
 			}
 			if turn["message"] == fmt.Sprint("m", n) {
 				break

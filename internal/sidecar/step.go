@@ -89,9 +89,6 @@ func (a *agent) dropStep(id string) {
 // stepEnd ends a step, and replies when its result is stored. A step ends once.
 func (a *agent) stepEnd(_ context.Context, p StepEnd) (Nothing, error) {
 	end := stepEnd{result: p.Result}
-	if end.result == nil {
-		end.result = json.RawMessage("null")
-	}
 	if p.Error != nil {
 		end.err = &stepFailed{p.Error.Message}
 	}

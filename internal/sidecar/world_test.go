@@ -35,6 +35,7 @@ type world struct {
 	server *embed.Server
 	bus    *bus.Bus
 	ctx    context.Context
+	out    func(io.Writer) io.Writer // what the sidecar writes to, around the pipe; nil: the pipe
 }
 
 func newWorld(t *testing.T) *world {
@@ -96,7 +97,11 @@ func (w *world) begins(change ...func(*sidecar.Config)) *peer {
 		ended: make(chan error, 1), stop: stop, replies: map[string]chan message{}, methods: map[string]string{},
 		called: map[string]bool{},
 		page:   readPage(w)}
-	go func() { p.ended <- sidecar.Serve(ctx, cfg, toSidecar, fromSidecar) }()
+	var out io.Writer = fromSidecar
+	if w.out != nil {
+		out = w.out(out)
+	}
+	go func() { p.ended <- errors.Join(sidecar.Serve(ctx, cfg, toSidecar, out), fromSidecar.Close()) }()
 	read := make(chan struct{})
 	go func() { defer close(read); p.read(agentReads) }()
 	w.Cleanup(func() {
