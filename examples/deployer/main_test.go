@@ -35,12 +35,14 @@ type world struct {
 	url string
 	bus *bus.Bus
 	dir string
+
+	process *os.Process // the newest of the program
 }
 
 var shop = events.Ref{Harness: "deployer", Session: "shop"}
 
-// script notes that it runs, and ends when the file "go" is there.
-const script = "#!/bin/sh\necho \"$1\" >> ran\nuntil [ -e go ]; do sleep 0.1; done\necho deployed\n"
+// script notes that it runs, waits for the file "go", and notes that it is over.
+const script = "#!/bin/sh\necho \"$1\" >> ran\nuntil [ -e go ]; do sleep 0.1; done\necho deployed\n: > over\n"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -78,11 +80,19 @@ func (w *world) command() *exec.Cmd {
 // starts runs the program as a separate process until kill, which sends SIGKILL.
 func (w *world) starts() (kill func()) {
 	w.t.Helper()
-	cmd := w.command()
+	return w.runs(w.command())
+}
+
+// runs runs a process until kill.
+func (w *world) runs(cmd *exec.Cmd) (kill func()) {
+	w.t.Helper()
 	out, err := os.OpenFile(filepath.Join(w.dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.ok(err)
-	cmd.Stdout, cmd.Stderr = out, out
+	if cmd.Stdout = out; cmd.Stderr == nil {
+		cmd.Stderr = out
+	}
 	w.ok(cmd.Start())
+	w.process = cmd.Process
 	killed := false
 	kill = func() {
 		if killed {
