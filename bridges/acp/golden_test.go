@@ -2,6 +2,7 @@ package acp
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -216,5 +217,21 @@ func TestIdsAreTheProxys(t *testing.T) {
 	}
 	if got := w.to(Editor)[0]; got != `{"id" : 2 ,"jsonrpc":"2.0","method":"y/unknown","params":[1, 2 ]}` {
 		t.Errorf("changed in more than its id: %s", got)
+	}
+}
+
+// TestErrorsHaveContent: the text of an error of the agent is content: at the level none the log has its kind alone.
+func TestErrorsHaveContent(t *testing.T) {
+	for level, want := range map[agent.Content]int{agent.ContentNone: 0, agent.ContentTitles: 1, agent.ContentFull: 1} {
+		w := newWorld(t, level)
+		w.editor(editorNew)
+		w.agent(fmt.Sprintf(agentNew, w.id(Agent, "session/new")))
+		w.editor(editorPrompt)
+		w.agent(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"secret","data":"secret"}}`,
+			w.id(Agent, "session/prompt")))
+		failed := strings.Join(w.facts, "\n")
+		if !strings.Contains(failed, `"kind":"authentication"`) || strings.Count(failed, "secret") != want {
+			t.Errorf("%s: %s", level, failed)
+		}
 	}
 }

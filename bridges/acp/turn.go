@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
@@ -72,7 +73,7 @@ func promptText(params json.RawMessage) string {
 func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 	s := q.s
 	if s.turn != nil { // it has none if the session was closed meanwhile
-		p.record(s, s.turn.ending(m))
+		p.record(s, s.turn.ending(p.cfg.Content, m))
 		p.endTurn(s)
 	}
 	s.current = nil
@@ -82,11 +83,11 @@ func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 }
 
 // ending returns the fact that ends a turn with this reply.
-func (u *turn) ending(m message) events.Fact {
+func (u *turn) ending(content agent.Content, m message) events.Fact {
 	reason := text(members(m.result)["stopReason"])
 	switch {
 	case m.failed != nil:
-		return events.TurnFailed{Turn: u.id, Error: failureOf(m.failed), HadOutput: u.hadOutput}
+		return events.TurnFailed{Turn: u.id, Error: failureOf(content, m.failed), HadOutput: u.hadOutput}
 	case reason == stopCancelled:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: "cancelled in the editor"}
 	case reason == stopRefusal:
@@ -96,14 +97,18 @@ func (u *turn) ending(m message) events.Fact {
 	return events.TurnCompleted{Turn: u.id, Finish: name(reason)}
 }
 
-// failureOf classifies an error of JSON-RPC.
-func failureOf(raw json.RawMessage) events.Failure {
+// failureOf classifies an error of JSON-RPC. Its text is content: an agent quotes what it was asked.
+func failureOf(content agent.Content, raw json.RawMessage) events.Failure {
 	e := members(raw)
 	r := failure.Raw{Text: text(e["message"]), Body: string(e["data"])}
 	if string(e["code"]) == string(encode(codeAuthentication)) {
 		r.Code = failure.Authentication
 	}
-	return failure.Classify(r)
+	f := failure.Classify(r)
+	if content.Hidden() {
+		f.Text = ""
+	}
+	return f
 }
 
 // endTurn forgets the turn with its calls and prompts: the end of a turn ends them in the log.
