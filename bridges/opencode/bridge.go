@@ -69,8 +69,11 @@ func (b *Bridge) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		wait := pace.NextBackOff()
-		log.Warn("not connected to OpenCode: trying again", "url", a.base.Redacted(), "err", err, "in", wait.String())
+		wait, what := pace.NextBackOff(), "not connected to OpenCode: trying again"
+		if _, ok := errors.AsType[*brokerError](err); ok {
+			what = "OpenCode was restarted, and the broker is away: waiting for the broker"
+		}
+		log.Warn(what, "url", a.base.Redacted(), "err", err, "in", wait.String())
 		if err := r.pause(ctx, wait); err != nil {
 			return err
 		}
@@ -103,12 +106,28 @@ func (e *fatalError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *fatalError) Unwrap() error { return e.err }
 
+// brokerError says that the broker is away, which has been there before.
+type brokerError struct{ err error }
+
+// Error implements error.
+func (e *brokerError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *brokerError) Unwrap() error { return e.err }
+
+// awaitsBroker reports whether another attempt to connect to the broker can succeed without a change of the settings.
+func awaitsBroker(err error) bool {
+	return errors.Is(err, harness.ErrUnreachable) || errors.Is(err, harness.ErrNoCell) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
 // follower is a bridge at work.
 type follower struct {
 	*Bridge
 	api      *api
 	log      *slog.Logger
 	life     *life         // nil: no process of the server is known
+	began    bool          // the broker was there
 	patience time.Duration // how long the first request of a connection took at most
 	noReplay atomic.Bool   // the server refuses to complete messages
 
@@ -282,9 +301,13 @@ func (r *follower) abandon(ctx context.Context, reason string) {
 // left while the process went on, and what it left open is continued. Otherwise the process is new, and holds nothing.
 func (r *follower) begin(ctx context.Context, names []string) error {
 	h, err := r.Connect(ctx)
+	if err != nil && r.began && awaitsBroker(err) {
+		return &brokerError{err}
+	}
 	if err != nil {
 		return &fatalError{err}
 	}
+	r.began = true
 	ctxOfLife, cancel := context.WithCancel(h.Context())
 	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
 		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{}, owed: map[string]bool{},
@@ -321,7 +344,7 @@ func (r *follower) directories() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]bool{"": true}
-	for _, id := range r.translator.Active() {
+	for _, id := range slices.Concat(r.translator.Active(), slices.Collect(maps.Keys(r.held))) {
 		all[r.translator.directory(id)] = true
 	}
 	return slices.Sorted(maps.Keys(all))
@@ -343,6 +366,7 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 	for _, u := range unreadable {
 		r.log.Warn("a document cannot be read", "session", u.Session, "err", u.Err)
 	}
+	directories := r.learnDirectories(ctx, docs)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range docs {
@@ -360,14 +384,43 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 			turns = append(turns, d.Turn.ID)
 		}
 		r.translator.Know(id, newest, turns...)
+		if dir := directories[id]; dir != "" {
+			r.translator.session(id).info.Directory = dir
+		}
 		if len(marks) == 0 || d.Turn == nil || !d.Owned || fold.Older(d.Incarnation, marks[0]) {
 			continue
 		}
-		if err := r.adopt(ctx, id); err != nil {
+		err := r.adopt(ctx, id)
+		if errors.Is(err, harness.ErrOwned) {
+			r.log.Warn("a session is left alone: another process has it", "session", id, "err", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// learnDirectories returns the directories of the sessions that were last active, as the server says them: the
+// documents do not have them, and the server keeps state for each directory.
+func (r *follower) learnDirectories(ctx context.Context, docs []*fold.State) map[string]string {
+	docs = slices.DeleteFunc(slices.Clone(docs), func(d *fold.State) bool { return d.Closed != nil })
+	slices.SortStableFunc(docs, func(a, b *fold.State) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
+	all := map[string]string{}
+	for _, d := range docs[:min(len(docs), sessionsMax)] {
+		id := d.Ref().Session
+		var s stored
+		err := r.api.get(ctx, &s, "", "session", id)
+		if _, said := errors.AsType[*statusError](err); err != nil && !said {
+			r.log.Warn("the directories of sessions are not known yet", "session", id, "err", err)
+			return all
+		}
+		if err == nil {
+			all[id] = s.Directory
+		}
+	}
+	return all
 }
 
 // adopt claims a session with all that is open in it. The caller has the lock.
@@ -571,6 +624,11 @@ func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) 
 	n := &Snapshot{}
 	if err := r.api.get(ctx, &n.Session, dir, "session", id); err != nil {
 		return nil, err
+	}
+	// Only in its own directory the server says what a session does. It is not known after a restart of the bridge.
+	var s stored
+	if err := json.Unmarshal(n.Session, &s); err == nil && s.Directory != "" {
+		dir = s.Directory
 	}
 	var before json.RawMessage
 	for range readsMax {

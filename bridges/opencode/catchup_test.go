@@ -2,11 +2,14 @@ package opencode
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
@@ -157,5 +160,151 @@ func TestStreamSilence(t *testing.T) {
 	}
 	if s.silence.Stop() {
 		t.Error("silence counts while nothing is read")
+	}
+}
+
+// A broker that is away when OpenCode restarts is waited for: the bridge does not end.
+func TestLiveRestartWithoutBroker(t *testing.T) {
+	st := newStage(t)
+	var away, refused atomic.Int64
+	b := &Bridge{URL: st.srv.URL, Connect: func(ctx context.Context) (*harness.Harness, error) {
+		url := st.server.URL()
+		if away.Load() > 0 {
+			refused.Add(1)
+			url = "nats://127.0.0.1:1"
+			once, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			ctx = once
+		}
+		return harness.Connect(ctx, harness.Config{ID: "oc", URL: url, TTL: 10 * time.Minute})
+	}}
+	natstest.Background(t, b.Run)
+	natstest.Until(t, "the bridge is connected", func() bool { return st.connections() > 0 })
+	st.run("ses_1", "msg_1", "call_1", "bash")
+	st.until("ses_1", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
+	away.Store(1)
+	st.kill()
+	st.start()
+	natstest.Until(t, "the bridge has tried again", func() bool { return refused.Load() > 1 })
+	away.Store(0)
+	natstest.Until(t, "the new process has a mark", st.marked)
+	st.run("ses_2", "msg_2", "call_2", "bash")
+	st.until("ses_2", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
+}
+
+// A session that another process has is left alone, and the bridge continues the others.
+func TestLiveSessionOfAnother(t *testing.T) {
+	st := newStage(t)
+	h, err := harness.Connect(t.Context(), harness.Config{ID: "oc", URL: st.server.URL(), Pool: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Abandon()
+	open, err := h.Open(t.Context(), "ses_0", harness.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.StartTurn(t.Context(), harness.StartOptions{Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "its document shows the turn", func() bool {
+		docs, _, err := h.Sessions(t.Context())
+		return err == nil && len(docs) == 1 && docs[0].Turn != nil
+	})
+	st.set(func() { st.mcp["holdfast-hf-oc-1"] = object{"status": "disabled"} })
+	st.bridge()
+	if s := st.until("ses_0", "it is there", (*fold.State).Opened); s.Incarnation != h.Incarnation() || !s.Owned {
+		t.Errorf("incarnation %s, owned %v, when the bridge had connected", s.Incarnation, s.Owned)
+	}
+}
+
+// A bridge that returns asks about a session in the directory of the session.
+func TestLiveBridgeReturnsToADirectory(t *testing.T) {
+	st := newStage(t)
+	st.set(func() { st.where = map[string]string{"ses_1": "/other"} })
+	stop := st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	was := st.until("ses_1", "a question waits", awaits(1))
+	stop()
+	st.bridge()
+	is := st.until("ses_1", "another incarnation owns it", func(s *fold.State) bool { return s.Epoch > was.Epoch })
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	natstest.Until(t, "the answer is taken", func() bool {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		return st.prompts["que_1"] == nil
+	})
+	now := st.until("ses_1", "it is there", (*fold.State).Opened)
+	if now.Turn == nil || now.Turn.ID != was.Turn.ID {
+		t.Errorf("turn %+v, then %+v", is.Turn, now.Turn)
+	}
+	st.finish("ses_1", "msg_1", "call_1")
+	st.until("ses_1", "the turn completed", completed)
+}
+
+// send sends a message through Holdfast to a session that has ended a turn.
+func (st *stage) send() (last string) {
+	st.t.Helper()
+	st.run("ses_1", "msg_000000000001x", "call_1", "bash")
+	st.finish("ses_1", "msg_000000000001x", "call_1")
+	was := st.until("ses_1", "the turn ended", ended)
+	h, err := harness.Connect(st.t.Context(), harness.Config{ID: "sender", URL: st.server.URL()})
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	defer h.Abandon()
+	more := harness.Message{Harness: "oc", Session: "ses_1", Content: "more", By: "ada"}
+	if _, err := h.Send(st.t.Context(), more); err != nil {
+		st.t.Fatal(err)
+	}
+	return was.LastTurn.ID
+}
+
+// looked waits until the bridge has looked a few times at what sessions do.
+func (st *stage) looked() {
+	reached := make(chan struct{})
+	st.set(func() { st.enough, st.reached = st.looks+5, reached })
+	select {
+	case <-reached:
+	case <-st.t.Context().Done():
+	}
+}
+
+// A server that needs several seconds to become busy has not refused the message.
+func TestLiveSlowToBegin(t *testing.T) {
+	st := newStage(t)
+	st.plays()
+	run := st.onPrompt
+	st.set(func() {
+		st.onPrompt = func(session string, body object) { go func() { st.looked(); run(session, body) }() }
+	})
+	st.bridge()
+	last := st.send()
+	s := st.until("ses_1", "the next turn ended", func(s *fold.State) bool {
+		return s.Turn == nil && s.LastTurn.ID != last
+	})
+	if s.LastTurn.Outcome != "completed" {
+		t.Errorf("the turn is %s", s.LastTurn.Outcome)
+	}
+}
+
+// A server that has stored the message and made no model call for it ends the turn as failed.
+func TestLiveStoredAndNotRun(t *testing.T) {
+	st := newStage(t)
+	st.set(func() {
+		st.onPrompt = func(session string, body object) {
+			st.put(session, object{"id": body["messageID"], "role": "user", "time": object{"created": 1}})
+			st.status(session, true)
+			go func() { st.looked(); st.status(session, false) }()
+		}
+	})
+	st.bridge()
+	last := st.send()
+	s := st.until("ses_1", "the next turn ended", func(s *fold.State) bool {
+		return s.Turn == nil && s.LastTurn.ID != last
+	})
+	if s.LastTurn.Outcome != "failed" || s.LastTurn.Error == nil || s.LastTurn.Error.Kind != "runtime_not_ready" {
+		t.Errorf("the turn is %s, %+v", s.LastTurn.Outcome, s.LastTurn.Error)
 	}
 }

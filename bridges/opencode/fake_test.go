@@ -31,10 +31,15 @@ type fakeServer struct {
 	mcp      object
 	streams  map[chan string]bool
 	events   int
-	accepted int            // streams so far
-	calls    []string       // each request that changes something: method, path, body
-	mute     string         // the next request with this in its path is carried out, and its reply is lost
-	refuse   map[string]int // by a part of method and path: the status that answers it
+	accepted int      // streams so far
+	calls    []string // each request that changes something: method, path, body
+	looks    int      // requests for what sessions do
+	enough   int      // the number of looks at which reached is closed
+	reached  chan struct{}
+	where    map[string]string // directories of sessions that are not in /w
+	asked    string            // the directory of the present request
+	mute     string            // the next request with this in its path is carried out, and its reply is lost
+	refuse   map[string]int    // by a part of method and path: the status that answers it
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
 	// onPrompt is called, unlocked, after prompt_async was accepted
@@ -120,6 +125,9 @@ func (f *fakeServer) info(id string) object {
 	info := object{"id": id, "title": "work " + id, "directory": "/w", "version": "1.18.33"}
 	if sub {
 		info["parentID"] = parent
+	}
+	if dir := f.where[id]; dir != "" {
+		info["directory"] = dir
 	}
 	return info
 }
@@ -298,6 +306,7 @@ func (f *fakeServer) serve(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+	f.asked = req.URL.Query().Get("directory")
 	status, reply, then := f.answer(req.Method, strings.Split(strings.Trim(req.URL.Path, "/"), "/"), body)
 	raw := encode(reply)
 	muted := f.mute != "" && strings.Contains(route, f.mute)
@@ -338,15 +347,23 @@ func (f *fakeServer) answer(method string, path []string, raw []byte) (status in
 		f.mcp[body["name"].(string)] = object{"status": "disabled"}
 		return http.StatusOK, f.mcp, nil
 	case at == "GET session/status":
+		if f.looks++; f.reached != nil && f.looks > f.enough {
+			close(f.reached)
+			f.reached = nil
+		}
 		all := object{}
 		for id := range f.busy {
+			if f.elsewhere(id) {
+				continue
+			}
 			all[id] = object{"type": "busy"}
 		}
 		return http.StatusOK, all, nil
 	case at == "GET question", at == "GET permission":
 		all := []object{}
 		for _, p := range f.prompts {
-			if (p["permission"] != nil) == (path[0] == "permission") {
+			id, _ := p["sessionID"].(string)
+			if (p["permission"] != nil) == (path[0] == "permission") && !f.elsewhere(id) {
 				all = append(all, p)
 			}
 		}
@@ -367,10 +384,13 @@ func (f *fakeServer) answer(method string, path []string, raw []byte) (status in
 	return http.StatusNotFound, object{"name": "NotFoundError"}, nil
 }
 
+// elsewhere reports whether a session is in another directory than the one of the present request.
+func (f *fakeServer) elsewhere(id string) bool { return f.where[id] != "" && f.where[id] != f.asked }
+
 // settle answers a prompt. A prompt that is settled is not found.
 func (f *fakeServer) settle(kind, id, action string, body object) (int, any, func()) {
 	p := f.prompts[id]
-	if p == nil {
+	if p == nil || f.elsewhere(p["sessionID"].(string)) {
 		return http.StatusNotFound, object{"name": "NotFoundError"}, nil
 	}
 	delete(f.prompts, id)

@@ -18,6 +18,9 @@ import (
 // idleEvery is how often a session is looked at that has to become idle, or that was asked to run.
 const idleEvery = time.Second
 
+// looksMax is how often a server that was asked to run a message is seen idle before the turn fails.
+const looksMax = 60
+
 // Texts of what became of a prompt after the process that asked had died.
 const (
 	textDismissed  = "The user dismissed this question"
@@ -89,7 +92,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 		return err
 	}
 	r.log.Info("a turn is continued", "session", id, "turn", t.ID(), "cause", w.Cause)
-	return r.follow(ctx, s, t, messages)
+	return r.follow(ctx, s, t, message, answersOf(messages, message))
 }
 
 // workOn makes a turn the one that the next events of its session are about. The function that it returns is called
@@ -146,11 +149,13 @@ func (r *follower) ended(ctx context.Context, s stored) error {
 	return cause
 }
 
-// follow waits until the events of the server have ended the turn. A server that took the message and runs nothing ends
-// the turn as failed.
-func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, before []openMessage) error {
+// follow waits until the events of the server have ended the turn. before is how many answers the message had.
+// A server that took the message, became idle again and answered nothing ends the turn as failed; so does one that does
+// not begin, after looksMax looks. A server needs a while to become busy: it loads its plugins first.
+func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, message string, before int) error {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
+	busy, looks := false, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -159,16 +164,40 @@ func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, before
 		}
 		r.mu.Lock()
 		open := r.translator.sessions[s.ID]
-		waits := open != nil && open.turn != nil && open.turn.id == t.ID() && open.turn.awaited
+		waits := open != nil && open.turn != nil && open.turn.id == t.ID() && open.turn.newest == nil
+		var failed *events.Failure
+		if waits {
+			failed = open.turn.failure
+		}
 		r.mu.Unlock()
 		if !waits {
 			continue
 		}
 		n, err := r.read(ctx, s.Directory, s.ID)
-		if err == nil && n.Idle && len(decodeMessages(n)) <= len(before) {
+		if err != nil {
+			continue
+		}
+		looks++
+		switch answered := answersOf(decodeMessages(n), message) > before; {
+		case !n.Idle:
+			busy = true
+		case answered: // the event about it is on its way
+		case failed != nil:
+			return &harness.FailureError{Failure: *failed}
+		case busy, looks >= looksMax:
 			return cannot("OpenCode took the message and ran nothing")
 		}
 	}
+}
+
+// answersOf returns the number of model calls for a message.
+func answersOf(messages []openMessage, message string) (n int) {
+	for i := range messages {
+		if messages[i].info.Role == "assistant" && messages[i].info.ParentID == message {
+			n++
+		}
+	}
+	return n
 }
 
 // find returns where a session is.
