@@ -77,6 +77,7 @@ func TestRequestsInOtherEncodings(t *testing.T) {
 			t.Errorf("%s %s: %s %v, want %s %s", x.verb, x.body, code, reply, x.code, x.want)
 		}
 	}
+	c.settled("s1") // a list has the documents that are stored
 	code, reply := c.ask("ledger.list", `{"limit":100000}`)
 	if all, _ := reply["documents"].([]any); code != "" || len(all) != 1 {
 		t.Errorf("a page larger than any: %s %v", code, reply)

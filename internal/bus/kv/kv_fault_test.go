@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -399,6 +400,73 @@ func TestAnErrorOfAListsCallback(t *testing.T) {
 		if calls != 1 || err != own { //nolint:errorlint // unchanged
 			t.Errorf("%v: called %d times, returned %v", own, calls, err)
 		}
+	}
+}
+
+// TestAListFindsWhatMovedMeanwhile: an entry is replaced while the list is read, so that it is behind the last entry of
+// the beginning. The reader ends before it: it is interrupted, or the broker has stored the message and not counted it.
+func TestAListFindsWhatMovedMeanwhile(t *testing.T) {
+	entry := func(key string, seq int) []bustest.Said {
+		return bustest.Stored("$KV.hf_state.session.h."+key, seq, "", "x", time.Now())
+	}
+	delivery := func(key string, seq int) []bustest.Said {
+		return []bustest.Said{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h."+key, "x", seq, 1, 0)}
+	}
+	for name, c := range map[string]struct {
+		last  []bustest.Said         // the last entry at the beginning
+		pulls [][]bustest.Said       // what each reader delivers
+		next  map[int][]bustest.Said // the entry at this place or behind it
+		want  string
+	}{
+		// a was at 1 and is at 3 now; the reader saw b alone
+		"behind the end": {entry("b", 2), [][]bustest.Said{delivery("b", 2), delivery("a", 3)},
+			map[int][]bustest.Said{3: entry("a", 3)}, "b a"},
+		// the only entry was at 2; the reader saw nothing
+		"nothing was read": {entry("a", 2),
+			[][]bustest.Said{{bustest.Status("409 Consumer Deleted")}, delivery("a", 3)},
+			map[int][]bustest.Said{1: entry("a", 3)}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bustest.Scripted(t, bustest.Readers(1, func(pull int) []bustest.Said {
+				if pull > len(c.pulls) {
+					return bustest.Silence
+				}
+				return c.pulls[pull-1]
+			}, func(q bustest.Question) []bustest.Said {
+				switch {
+				case q.Last != "":
+					return c.last
+				case c.next[q.Seq] != nil:
+					return c.next[q.Seq]
+				}
+				return bustest.NotFound
+			})).Open()
+			var got []string
+			err := b.KV.List(bustest.Within(t, bustest.Patience), kv.State, ">", func(e kv.Entry) error {
+				got = append(got, strings.TrimPrefix(e.Key, "session.h."))
+				return nil
+			})
+			if err != nil || strings.Join(got, " ") != c.want {
+				t.Errorf("listed %v, want %s: %v", got, c.want, err)
+			}
+		})
+	}
+}
+
+// TestAListBehindAWriterWithoutAPauseEnds: an entry that is always replaced before a reader is level does not keep a
+// list from its end.
+func TestAListBehindAWriterWithoutAPauseEnds(t *testing.T) {
+	seq := 2
+	b := bustest.Scripted(t, bustest.Readers(1, func(int) []bustest.Said {
+		seq++
+		return []bustest.Said{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h.a", "x", seq-1, 1, 0)}
+	}, func(bustest.Question) []bustest.Said {
+		return bustest.Stored("$KV.hf_state.session.h.a", seq, "", "x", time.Now())
+	})).Open()
+	n := 0
+	err := b.KV.List(bustest.Within(t, bustest.Patience), kv.State, ">", func(kv.Entry) error { n++; return nil })
+	if err != nil || n < 2 {
+		t.Errorf("%d entries: %v", n, err)
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	IdleMax         = time.Minute // the broker removes the consumer of a reader that ended after this time
 	// without a delivery for this long, although there is more: start again at the present place
 	SilentMS = 2_000
+	chaseMax = 16 // how often an open span is extended: with a writer that never pauses, a reader may never be level
 )
 
 // Span is a range of messages: those of a filter from a sequence on, up to last. With open set, messages written during
@@ -28,8 +29,11 @@ type Span struct {
 // Replay calls fn with every stored message of the span, once, in order, in the caller's goroutine. It survives lost
 // messages, restarts of the broker and lagging replicas: it ends only when the leader has no more. An error of fn ends
 // it and is returned unchanged.
+//
+// Of an open span it reads what replaced messages of the span, too: a message of Last or before may be replaced by one
+// behind Last before it is read. It looks for those until it finds no further one, at most chaseMax times.
 func Replay(ctx context.Context, c *core.Conn, s Span, fn func(*core.Raw) error) error {
-	pace := core.NewBackoff()
+	pace, chased := core.NewBackoff(), 0
 	for s.From <= s.Last {
 		before := s.From
 		err := replayOnce(ctx, c, &s, fn)
@@ -41,20 +45,26 @@ func Replay(ctx context.Context, c *core.Conn, s Span, fn func(*core.Raw) error)
 			return c.Late("read "+s.Stream, ctx.Err())
 		case err != nil && !errors.Is(err, core.ErrUnreachable) && !errors.Is(err, ErrInterrupted):
 			return err
-		case s.From > s.Last:
+		case s.From > s.Last && !s.Open:
 			return nil
 		}
 		m, err := c.Get(ctx, s.Stream, core.GetRequest{Seq: s.From, Next: s.Filter})
 		switch {
-		case errors.Is(err, core.ErrNotFound), err == nil && m.Seq > s.Last:
-			return nil // the rest was purged, or replaced by later messages
+		case errors.Is(err, core.ErrNotFound):
+			return nil
 		case err != nil:
 			return err
+		case m.Seq > s.Last && (!s.Open || chased == chaseMax):
+			return nil // the rest was purged, or replaced by later messages
 		case s.From > before:
 			pace.Reset()
+			if m.Seq > s.Last {
+				chased++
+			}
 		case !core.Pause(ctx, pace.NextBackOff()):
 			return c.Late("read "+s.Stream, ctx.Err())
 		}
+		s.Last = max(s.Last, m.Seq)
 	}
 	return nil
 }
