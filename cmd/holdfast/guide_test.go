@@ -22,6 +22,7 @@ const (
 	server     = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
 	cellGuide  = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
 	acpGuide   = "TestAnswers of test/acp answers a permission of an agent"
+	ticketTest = "a command of NATS: TestTicketsRiseAndAreNeverDrawnTwice of internal/bus/lease has such an entry"
 	network    = "fetches a program or an image from the network"
 )
 
@@ -75,6 +76,8 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast sessions --harness opencode":                 server,
 	"holdfast prompts":                                     server,
 	"holdfast watch":                                       server,
+}, "operate.md": {
+	`nats kv put hf_leases ticket.my-agent '{"incarnation":"1795483645962315"}'`: ticketTest,
 }}
 
 // guidePage is a page for readers.
