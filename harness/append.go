@@ -33,6 +33,7 @@ type write struct {
 	last   bool                  // it ends work: it stays in the queue when its caller no longer waits
 	end    bool                  // it is the end of what Work ran: it is also tried again if the broker refuses it
 	report *events.UsageReported // the report that it is, nil for others: no caller waits for it, the newest stands
+	alone  bool                  // the broker has refused it: it fails no other write that is sent with it
 	fresh  bool                  // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
 	// with the session locked, again after each lost race. May be nil.
@@ -490,7 +491,7 @@ func (s *Session) fail(o *write, err error) {
 			s.scheduleLocked()
 		})
 	}
-	o.fresh = false
+	o.fresh, o.alone = false, o.end
 	s.kept = append(s.kept, o)
 }
 
@@ -501,7 +502,8 @@ func (s *Session) queueKept() {
 	}
 }
 
-// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write
+// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. An end
+// that the broker has refused is a commit of its own, so that a large one fails no other writes. A write
 // that is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round.
 // Ops that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old;
 // read the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
@@ -511,7 +513,8 @@ func (s *Session) pick() (ops []*write, evs []events.Event, stale bool) {
 	for len(ops) < len(s.queue) {
 		o := s.queue[len(ops)]
 		own, more := s.wrap(o)
-		if len(ops) > 0 && (len(evs)+len(own) > events.CommitFactsMax || bytes+more > events.CommitBodyMax) {
+		if len(ops) > 0 && (o.alone || ops[0].alone ||
+			len(evs)+len(own) > events.CommitFactsMax || bytes+more > events.CommitBodyMax) {
 			break
 		}
 		done, err := false, error(nil)

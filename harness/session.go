@@ -63,12 +63,13 @@ type Session struct {
 	returning map[string]*waiter
 	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
-	receipts  *claimReceipts    // in the claim that was sent last, while its outcome is not known; nil: none are
-	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
-	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
-	adopted   map[string]bool   // calls that this process adopted, and has not ended
-	unrun     map[string]*write // calls of steps whose functions did not run, and the writes that begin them
-	receipt   stopKey           // the stop that was confirmed last
+	receipts  *claimReceipts      // in the claim that was sent last, while its outcome is not known; nil: none are
+	returned  map[string]string   // prompts whose settlement an Ask has returned, and the turn that was open then
+	gaveUp    map[string]bool     // prompts whose Ask returned before they were settled, and that no Ask waits for
+	adopted   map[string]bool     // calls that this process adopted, and has not ended
+	unrun     map[string]*write   // calls of steps whose functions did not run, and the writes that begin them
+	results   map[string]*ranStep // results of steps that ran, by call, until they are stored
+	receipt   stopKey             // the stop that was confirmed last
 	usage     usage
 
 	users   int    // who is about to take it; guarded by the harness
@@ -93,7 +94,8 @@ func newSession(h *Harness, ref events.Ref) *Session {
 		why:     ErrReleased,
 		waiters: map[string]*waiter{}, returning: map[string]*waiter{}, returned: map[string]string{},
 		gaveUp:  map[string]bool{},
-		adopted: map[string]bool{}, unrun: map[string]*write{}}
+		adopted: map[string]bool{}, unrun: map[string]*write{},
+		results: map[string]*ranStep{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }

@@ -96,8 +96,8 @@ func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrOutcom
 //
 // Errors besides those of fn: [ErrOutcomeUnknown], [ErrNameTaken], [ErrRunning], and those of [Turn.Tool]. If the
 // broker refuses the result, because the log is full for instance, the error says so, and the result is sent again:
-// once it is stored, the next call in this process returns it. Until then the next call does not run fn either, unless
-// the step is [Idempotent]: it returns the broker's error again, or [ErrOutcomeUnknown].
+// once it is stored, the next call in this process returns it. Until then the next call sends it, too, and returns the
+// broker's error again: it does not run fn, also if the step is [Idempotent].
 func Step[T any](ctx context.Context, t *Turn, name string, fn func(ctx context.Context) (T, error),
 	options ...StepOption) (T, error) {
 	var result, none T
@@ -240,6 +240,11 @@ func (t *Turn) stepBegins(ctx context.Context, name string, idempotent bool,
 		case was.older:
 		case was.open && t.s.knowsNotRun(id):
 			facts = append(facts, notRunEnd(id)) // the broker has not stored it yet
+		case was.open && t.s.resultOf(id) != nil:
+			if err := t.sendResult(ctx, name, id); err != nil && !errors.Is(err, ErrEnded) {
+				return "", nil, err
+			}
+			return "", nil, errLookAgain
 		case was.open:
 			facts = append(facts, unknownEnd(id, events.ReasonOwnerLost))
 			if !idempotent {
@@ -428,21 +433,68 @@ func (t *Turn) runStep(ctx context.Context, name, call string,
 	return nil, err
 }
 
-// keep stores the result of a step. If the broker refuses it, it is tried again as long as this process has the
-// session: the function has had its effect.
+// ranStep is the result of a step whose function has run. This process has it until it is stored.
+type ranStep struct {
+	result json.RawMessage
+	queued bool // it was sent, and is sent again as long as this process has the session
+}
+
+// resultOf returns the result of a call that is not known to be stored, nil without one.
+func (s *Session) resultOf(call string) *ranStep {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.results[call]
+}
+
+// keep stores the result of a step. If that fails, this process has the result: the function has had its effect.
 func (t *Turn) keep(ctx context.Context, name, call string, result json.RawMessage) error {
+	t.s.mu.Lock()
+	maps.DeleteFunc(t.s.results, func(id string, _ *ranStep) bool { return t.s.st.Tools[id] == nil })
+	t.s.results[call] = &ranStep{result: result}
+	t.s.mu.Unlock()
+	return t.sendResult(ctx, name, call)
+}
+
+// sendResult stores the result of a step that this process has. If the broker refuses it, it is tried again as long as
+// this process has the session. A result that can never be stored leaves an unknown outcome.
+func (t *Turn) sendResult(ctx context.Context, name, call string) error {
 	late, done := t.s.h.lastWord(ctx)
 	defer done()
-	output, err := t.s.outputOf(late, result)
-	if err == nil {
-		err = t.s.appendEnd(late, nil, events.ToolCompleted{Call: call, Output: output})
-	} else if _, refused := errors.AsType[*events.Refusal](err); refused {
+	r := t.s.resultOf(call)
+	if r == nil {
+		return nil
+	}
+	output, err := t.s.outputOf(late, r.result)
+	_, refused := errors.AsType[*events.Refusal](err)
+	switch {
+	case refused:
 		err = errors.Join(err, t.stepEnds(ctx, unknownEnd(call, reasonNoResult)))
+	case err == nil:
+		err = t.sendOutput(late, call, r, events.ToolCompleted{Call: call, Output: output})
+	}
+	if err == nil || refused || errors.Is(err, ErrEnded) || errors.Is(err, events.ErrMalformed) {
+		t.s.mu.Lock()
+		delete(t.s.results, call)
+		t.s.mu.Unlock()
 	}
 	if err != nil {
-		return fmt.Errorf("harness: step %s in %s: it ran, and its result is not kept: %w", name, t.s.ref, err)
+		return fmt.Errorf("harness: step %s in %s: it ran, and its result is not kept: %w", name, t.s.ref,
+			translate(err))
 	}
 	return nil
+}
+
+// sendOutput sends the end of a step's call. The first one that is queued is sent again when it is refused; another one
+// is the attempt of its caller only.
+func (t *Turn) sendOutput(ctx context.Context, call string, r *ranStep, end events.Fact) error {
+	t.s.mu.Lock()
+	again := r.queued
+	r.queued = true
+	t.s.mu.Unlock()
+	if again {
+		return t.s.append(ctx, func(st *session.State) (bool, error) { return st.Tools[call] == nil, nil }, end)
+	}
+	return t.s.appendEnd(ctx, nil, end)
 }
 
 // stepEnds stores the end of a step, also if its context has ended.
