@@ -280,8 +280,10 @@ func (w *world) counted(f events.Fact, of about) {
 		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt), of)
 	case events.TurnStarted:
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
+		// a person's message that a compaction came before
+		sent := w.st.Turn.Cause == events.CauseFollowUp && !w.st.Turn.Synthetic && w.st.Turn.MessageSeq > w.quietAt
 		stop := w.st.Pending.Stop // a stop that moved to this turn holds what it held
-		if !of.adopted && (of.byPerson || byPerson) && (stop == nil || stop.Turn != f.Turn) {
+		if !of.adopted && (of.byPerson || byPerson || sent) && (stop == nil || stop.Turn != f.Turn) {
 			w.quietAt, w.still = 0, false
 		}
 		if !of.adopted && (stop == nil || stop.Turn != f.Turn) {
