@@ -179,7 +179,7 @@ func (a *api) events(ctx context.Context) (*stream, error) {
 }
 
 // next returns the data of the next event. An event beyond the limit is dropped. Silence counts only while next waits:
-// what arrives while its caller is at work is read later.
+// the connection buffers events that arrive between two calls.
 func (s *stream) next() (json.RawMessage, error) {
 	var data []byte
 	s.silence.Reset(silenceMax)
