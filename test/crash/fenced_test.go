@@ -59,6 +59,7 @@ func TestFencedWhileItAsks(t *testing.T) {
 	for _, a := range askers {
 		a.p.Continue()
 		w.idle(a)
+		w.knowsItsLoss(a, refs(a)[0])
 	}
 	notes, err := readJournals(w.dir)
 	if err != nil {
@@ -80,6 +81,21 @@ func TestFencedWhileItAsks(t *testing.T) {
 		t.Errorf("%d Asks have returned, want %d", fenced+handed, processes*asks)
 	}
 	t.Logf("%d Asks waited, %d were fenced, %d answers were handed to fenced processes", processes*asks, fenced, handed)
+}
+
+// knowsItsLoss waits until the log of a harness, as the other tests read it, says that the process lost the lease with
+// which it owned a session.
+func (w *world) knowsItsLoss(a *actor, r events.Ref) {
+	was := w.stateOf(r).Incarnation
+	if !until(livelyMax, func() bool {
+		lost, err := readLost(w.dir)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return lost[was]
+	}) {
+		w.t.Errorf("the log of %s does not say that it lost the lease of its incarnation %s", a.Name, was)
+	}
 }
 
 // playAsker is a process that asks in many sessions at once. It reports when all questions are open, and when all Asks

@@ -32,8 +32,8 @@ func readLost(dir string) (map[string]bool, error) {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, len(text)+1)
 		for lines.Scan() {
-			var line struct{ Reason, Message string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "lease lost" {
+			var line struct{ Reason, Msg string } // of [log/slog]
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "lease lost" {
 				lost[line.Reason] = true
 			}
 		}
