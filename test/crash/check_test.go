@@ -502,8 +502,8 @@ func (p *picture) summary() string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, %d answers handed out, ignored %v\n", len(p.refs), phases,
-		len(p.at), len(p.notes), p.handed, ignored)
+	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, %d answers handed out, %d leases lost, ignored %v\n",
+		len(p.refs), phases, len(p.at), len(p.notes), p.handed, len(p.lost), ignored)
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&text, "  %-22s %d\n", k, kinds[k])
 	}
