@@ -76,11 +76,12 @@ type app struct {
 	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
 	nodes    []string      // the brokers of this cell, from --nodes; none: unknown
+	parent   int           // the process that started this one, read before anything else is done
 	boardURL string        // where this process serves the board; "": nowhere
 }
 
 func newApp(p *Program) *app {
-	return &app{Program: p, input: newLines(p.Stdin), beside: zerolog.SyncWriter(p.Stderr)}
+	return &app{parent: os.Getppid(), Program: p, input: newLines(p.Stdin), beside: zerolog.SyncWriter(p.Stderr)}
 }
 
 // Run executes the command line until it is done or ctx ends, and returns the exit code. The end of ctx asks for a

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,25 +18,38 @@ import (
 
 func sidecarCommand(a *app) *cobra.Command {
 	var socket string
+	var parent int
 	var verbose bool
 	long, example := describe(`Serve the client for agents to a program in another language: JSON-RPC 2.0, one message a
 line, on standard input and output. The agent starts it and talks to it; docs/reference/sidecar.json has the methods.
 
 The end of standard input is the death of the agent: the sidecar stores nothing more, and recovery follows as for a
 killed process. So is the end of the process that started the sidecar, except on Windows: a child of the agent may keep
-the input open. An agent that leaves calls close first. On SIGTERM the sidecar cancels the turns, waits at most 10 s for
-them, and releases the sessions.
+the input open. An agent that names itself with --parent may end at any time, also before the sidecar runs. An agent
+that leaves calls close first. On SIGTERM the sidecar cancels the turns, waits at most 10 s for them, and releases the
+sessions.
 
 With --socket it serves a unix socket: each connection is one agent. Only the user of the sidecar can connect.`,
-		"holdfast sidecar", "holdfast sidecar --socket /run/deployer/holdfast.sock")
+		"holdfast sidecar --parent $$", "holdfast sidecar --socket /run/deployer/holdfast.sock")
 	cmd := &cobra.Command{Use: "sidecar", Short: "Serve the client for agents to another language", Long: long,
 		Example: example, GroupID: groupRun, Args: arguments(0, 0)}
 	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
 	cmd.Flags().StringVar(&socket, "socket", "", "serve this unix socket, a `path`, in place of standard input")
+	cmd.Flags().IntVar(&parent, "parent", 0, "the process `id` of the agent, which starts this program itself; by "+
+		"default the parent that this process has when it begins")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also log decisions about leases and owners")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg := a.sidecarConfig(verbose)
-		if socket != "" {
+		named := cmd.Flags().Changed("parent")
+		switch {
+		case named && socket != "":
+			return usage(cmd, "--parent names the agent on standard input, and --socket serves others")
+		case named && parent <= 0:
+			return usage(cmd, "--parent %d: want the id of a process", parent)
+		case named && parent != a.parent:
+			return fmt.Errorf("holdfast: process %d has ended, or did not start this sidecar: its parent is %d: start "+
+				"holdfast sidecar from the agent itself", parent, a.parent)
+		case socket != "":
 			s, err := sidecar.Listen(socket)
 			if err != nil {
 				return err
@@ -51,7 +65,7 @@ With --socket it serves a unix socket: each connection is one agent. Only the us
 // connection, and no signal that ends this process.
 func (a *app) serveAgent(ctx context.Context, cfg sidecar.Config) error {
 	signal.Ignore(syscall.SIGPIPE)
-	cfg.Orphaned = orphaned(os.Getppid())
+	cfg.Orphaned = orphaned(a.parent)
 	err := sidecar.Serve(ctx, cfg, a.Stdin, a.Stdout)
 	if ctx.Err() != nil && errors.Is(err, sidecar.ErrGone) {
 		return nil // both were asked to end

@@ -2,59 +2,190 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
+// connectLine is what an agent writes first.
+const connectLine = `{"jsonrpc":"2.0","id":1,"method":"connect","params":{"id":"orphan"}}` + "\n"
+
+// shellAgent starts a shell as an agent; its descriptor 3 is the end of a pipe that this process holds open. It returns
+// the other end, and what is written to the standard output of the agent and its children, with their errors.
+func shellAgent(t *testing.T, url, script string) (agent *exec.Cmd, toSidecar io.Writer, out *bufio.Reader) {
+	t.Helper()
+	in, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	agent = exec.CommandContext(ctx, "sh", "-c", script)
+	agent.ExtraFiles = []*os.File{in}
+	agent.Env = append(os.Environ(), "HOLDFAST_NATS="+url)
+	read, write, err := os.Pipe() // not closed by Wait, which returns before the sidecar has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.Stdout, agent.Stderr = write, write
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = w.Close() // the sidecar ends at the latest by it
+		_ = read.Close()
+	})
+	_, _ = in.Close(), write.Close()
+	return agent, w, bufio.NewReader(read)
+}
+
+// kill kills the agent, and waits until the system has given its children to another parent.
+func kill(t *testing.T, agent *exec.Cmd) {
+	t.Helper()
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Wait() // it was killed
+}
+
+// ends waits until the last process that writes to out has ended, and returns what it wrote.
+func ends(t *testing.T, out io.Reader) string {
+	t.Helper()
+	ended := make(chan string, 1)
+	go func() {
+		body, err := io.ReadAll(out)
+		if err != nil {
+			body = append(body, err.Error()...)
+		}
+		ended <- string(body)
+	}()
+	select {
+	case said := <-ended:
+		return said
+	case <-time.After(time.Minute):
+		t.Fatal("the sidecar lives without its agent")
+		panic("not reached")
+	}
+}
+
 // TestSidecarOfADeadAgent: a sidecar ends with the process that started it, also if another process, here this one,
 // holds its standard input open.
 func TestSidecarOfADeadAgent(t *testing.T) {
 	s := natstest.Start(t)
 	natstest.Bus(t, s)
-	in, toSidecar, err := os.Pipe()
+	for _, command := range []string{"holdfast sidecar", "holdfast sidecar --parent $$"} {
+		t.Run(command, func(t *testing.T) {
+			agent, toSidecar, out := shellAgent(t, s.URL(), command+" <&3 3<&- & wait")
+			if _, err := io.WriteString(toSidecar, connectLine); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				line, err := out.ReadString('\n')
+				if err != nil {
+					t.Fatalf("connect: %q, %v", line, err)
+				}
+				if strings.Contains(line, `"result"`) {
+					break
+				}
+			}
+			kill(t, agent)
+			if said := ends(t, out); !strings.Contains(said, "the agent has gone without close") {
+				t.Errorf("it ended with %s", said)
+			}
+		})
+	}
+}
+
+// TestSidecarOfAnAgentThatDiedBefore: a sidecar that begins after its agent has died serves nothing.
+func TestSidecarOfAnAgentThatDiedBefore(t *testing.T) {
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	agent, toSidecar, out := shellAgent(t, s.URL(),
+		"(echo begun; read -r go; exec holdfast sidecar --parent $$) <&3 3<&- & wait")
+	if line, err := out.ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	kill(t, agent)
+	if _, err := io.WriteString(toSidecar, "go\n"+connectLine); err != nil {
+		t.Fatal(err)
+	}
+	said := ends(t, out)
+	if want := fmt.Sprintf("process %d has ended, or did not start this sidecar", agent.Process.Pid); !strings.Contains(
+		said, want) || strings.Contains(said, "result") {
+		t.Errorf("it said %q, want %q", said, want)
+	}
+}
+
+// TestSidecarWithoutReader: an agent that has closed the sidecar's output ends it with an error, and no signal does.
+func TestSidecarWithoutReader(t *testing.T) {
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	agent := exec.CommandContext(ctx, "sh", "-c", "holdfast sidecar <&3 3<&- & wait")
-	agent.ExtraFiles = []*os.File{in}
-	agent.Env = append(os.Environ(), "HOLDFAST_NATS="+s.URL())
-	out, err := agent.StdoutPipe()
+	_ = r.Close()
+	defer func() { _ = w.Close() }()
+	cmd := exec.CommandContext(t.Context(), "holdfast", "sidecar")
+	in, stop, err := os.Pipe() // stays open
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := agent.Start(); err != nil {
+	defer func() { _, _ = in.Close(), stop.Close() }()
+	var said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, w, &said
+	if _, err := io.WriteString(stop, "not JSON\n"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = toSidecar.Close() }) // the sidecar ends at the latest by it
-	_ = in.Close()
-	if _, err := io.WriteString(toSidecar,
-		`{"jsonrpc":"2.0","id":1,"method":"connect","params":{"id":"orphan"}}`+"\n"); err != nil {
-		t.Fatal(err)
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitFailed {
+		t.Errorf("%v, want exit code %d", err, exitFailed)
 	}
-	replies := bufio.NewReader(out)
-	if line, err := replies.ReadString('\n'); err != nil {
-		t.Fatalf("connect: %q, %v", line, err)
+	if !strings.Contains(said.String(), "broken pipe") {
+		t.Errorf("it said %q", said.String())
 	}
-	if err := agent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { _, err := io.Copy(io.Discard, replies); ended <- err }()
-	select {
-	case err := <-ended: // the last process that writes there has ended
-		if err != nil {
-			t.Error(err)
+}
+
+// TestSidecarVerbose: -v logs what the client does, and without it only warnings are logged.
+func TestSidecarVerbose(t *testing.T) {
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	const verbose = "level=INFO"
+	for _, flags := range []string{"", "-v"} {
+		_, toSidecar, out := shellAgent(t, s.URL(), "exec holdfast sidecar "+flags+" <&3 3<&-")
+		if _, err := io.WriteString(toSidecar, connectLine); err != nil {
+			t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
-		t.Error("the sidecar lives without its agent")
+		wants, said := []string{`"id":1,"result"`}, ""
+		if flags != "" {
+			wants = append(wants, verbose) // a line of the log may come after the reply
+		}
+		for _, want := range wants {
+			for !strings.Contains(said, want) {
+				line, err := out.ReadString('\n')
+				if said += line; err != nil {
+					t.Fatalf("with the flags %q: %q, %v", flags, said, err)
+				}
+			}
+		}
+		if _, err := io.WriteString(toSidecar, `{"jsonrpc":"2.0","id":2,"method":"close"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		for !strings.Contains(said, `"id":2,"result"`) {
+			line, err := out.ReadString('\n')
+			if said += line; err != nil {
+				t.Fatalf("with the flags %q: %q, %v", flags, said, err)
+			}
+		}
+		if flags == "" && strings.Contains(said, verbose) {
+			t.Errorf("without -v: %s", said)
+		}
 	}
-	_ = agent.Wait() // it was killed
 }

@@ -3,8 +3,7 @@ import itertools, json, os, shutil, sys
 from subprocess import PIPE, Popen, check_output
 
 holdfast = shutil.which(os.environ.get("HOLDFAST", "holdfast")) or sys.exit("install holdfast, or set HOLDFAST to it")
-sidecar = Popen([holdfast, "sidecar"], stdin=PIPE, stdout=PIPE, encoding="utf-8")
-ids = itertools.count(1)
+sidecar = Popen([holdfast, "sidecar", "--parent", str(os.getpid())], stdin=PIPE, stdout=PIPE, encoding="utf-8")
 
 
 class Refused(Exception): pass  # the error of a reply
@@ -14,7 +13,7 @@ def send(**message):
     print(json.dumps({"jsonrpc": "2.0", **message}), file=sidecar.stdin, flush=True)
 
 
-def call(method, **params):
+def call(method, ids=itertools.count(1), **params):
     send(id=(mine := next(ids)), method=method, params=params)
     for line in sidecar.stdout:
         m = json.loads(line)
@@ -58,3 +57,4 @@ try:
     call("ready")
     call("work", turns_max=1)  # returns when this process may do nothing more
 except Refused as e: sys.exit(e.args[0]["message"])
+except KeyboardInterrupt: sys.exit(print("Stopped. The next process continues.", file=sys.stderr) or 130)

@@ -5,12 +5,12 @@ import { promisify } from "node:util";
 
 type Json = Record<string, any>;
 type Turn = { session: string; turn: string };
-
 class Refused extends Error { constructor(readonly error: Json) { super(error.message); } } // the error of a reply
 
 const end = (why?: string) => { console.error(why); process.exit(1); };
 process.on("uncaughtException", (e) => end(e instanceof Refused ? e.message : e.stack));
-const sidecar = spawn(process.env.HOLDFAST ?? "holdfast", ["sidecar"], { stdio: ["pipe", "pipe", "inherit"] });
+const sidecar = spawn(process.env.HOLDFAST ?? "holdfast", ["sidecar", "--parent", String(process.pid)],
+  { stdio: ["pipe", "pipe", "inherit"] });
 sidecar.on("error", () => end("install holdfast, or set HOLDFAST to it"));
 const waiting = new Map<number, { resolve: (result: any) => void; reject: (error: Error) => void }>();
 let ids = 0;

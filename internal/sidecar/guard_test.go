@@ -8,8 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -144,16 +144,6 @@ func TestListenNowhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "a.sock")
 	if s, err := sidecar.Listen(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, %v", s, err)
-	}
-	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 120)) // longer than the path of a socket can be
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if s, err := sidecar.Listen(filepath.Join(dir, "a.sock")); err == nil {
-		t.Errorf("%v", s)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 { // the lock
-		t.Errorf("%v, %v", left, err)
 	}
 }
 
@@ -598,6 +588,52 @@ func TestEndThatIsFenced(t *testing.T) {
 		if m.Method == "turn.cancelled" {
 			break
 		}
+	}
+}
+
+// TestEndThatIsRefused: an end that cannot be stored ends nothing. The turn runs on, and a stop is still notified.
+func TestEndThatIsRefused(t *testing.T) {
+	w := newWorld(t)
+	p := w.connected()
+	turn := p.wants("session.start_turn", object{"session": "shop", "content": "deploy"})
+	p.fails("malformed", "turn.complete", at(turn, object{"finish": strings.Repeat("x", 1<<20)}))
+	for range 20 { // a notification would stand before one of these replies
+		p.wants("session.state", object{"session": "shop"})
+	}
+	select {
+	case m := <-p.asked:
+		t.Fatalf("the sidecar called %s %s", m.Method, m.Params)
+	default:
+	}
+	w.request("ledger", "stop", object{"by": "ada", "reason": "wrong shop", "force": true})
+	if _, params := p.hears("turn.cancelled"); params["turn"] != turn["turn"] {
+		t.Errorf("%v", params)
+	}
+	p.wants("turn.stop", at(turn, object{"actor": "person"}))
+}
+
+// TestCalls: a call without an input has none in the log, and one that cannot be stored is refused.
+func TestCalls(t *testing.T) {
+	w := newWorld(t)
+	p := w.connected()
+	turn := p.wants("session.start_turn", object{"session": "shop", "content": "deploy"})
+	p.fails("malformed", "turn.tool", at(turn, object{"id": "c1", "name": "sh", "input": strings.Repeat("x", 1<<20)}))
+	p.wants("turn.tool", at(turn, object{"id": "c2", "name": "sh"}))
+	p.wants("turn.tool", at(turn, object{"id": "c3", "name": "sh", "input": object{"a": 1}}))
+	commits, err := w.bus.Log.Read(w.ctx, shop, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]string{}
+	for i := range commits {
+		for _, e := range commits[i].Events {
+			if f, ok := e.Fact.(events.ToolStarted); ok {
+				inputs[f.Call] = string(f.Input)
+			}
+		}
+	}
+	if want := map[string]string{"c2": "", "c3": `{"a":1}`}; !maps.Equal(inputs, want) {
+		t.Errorf("the inputs are %q, want %q", inputs, want)
 	}
 }
 

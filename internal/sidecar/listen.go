@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/embed"
 )
@@ -19,7 +20,14 @@ var ErrInUse = errors.New("sidecar: another sidecar serves this socket")
 const (
 	socketMode = 0o600 // only the user of the sidecar connects
 	lockSuffix = ".lock"
+
+	asideFolder = ".s*"            // of the socket until it is ready
+	asideName   = "s"              // of the socket in it
+	asideMax    = ".s4294967295/s" // the longest of both
 )
+
+// pathBytesMax is the longest path of a socket that the system takes; a zero byte follows it.
+const pathBytesMax = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // Socket is a unix socket that agents connect to.
 type Socket struct {
@@ -33,6 +41,10 @@ type Socket struct {
 func Listen(path string) (*Socket, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("sidecar: %s is there, and is no socket", path)
+	}
+	if most := max(len(path), len(filepath.Join(filepath.Dir(path), asideMax))); most > pathBytesMax {
+		return nil, fmt.Errorf("sidecar: the path of the socket is %d bytes too long: name one in a folder with a "+
+			"shorter path: %s", most-pathBytesMax, path)
 	}
 	lock, err := os.OpenFile(path+lockSuffix, os.O_CREATE|os.O_RDWR, socketMode)
 	if err != nil {
@@ -55,11 +67,11 @@ func Listen(path string) (*Socket, error) {
 // listenAside makes the socket in a folder of its own, which only this user can enter, and then moves it to its path:
 // at no time can another user connect.
 func listenAside(path string) (*net.UnixListener, error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	dir, err := os.MkdirTemp(filepath.Dir(path), asideFolder)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar: %w", err)
 	}
-	aside := filepath.Join(dir, "s")
+	aside := filepath.Join(dir, asideName)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: aside, Net: "unix"})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sidecar: %w", err), os.RemoveAll(dir))

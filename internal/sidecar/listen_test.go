@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -141,5 +143,40 @@ func TestListen(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(left) != 2 { // the file and the lock
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestLongPath: the longest path that the system takes for a socket is served, and a longer one is refused with how
+// much it is too long. Nothing is left of it.
+func TestLongPath(t *testing.T) {
+	const most = len(syscall.RawSockaddrUnix{}.Path) - 1
+	base := filepath.Dir(socketPath(t))
+	for _, name := range []string{"s", "a-name-that-is-longer.sock"} {
+		room := most - len(base) - 2 // of the folder, and of what is in it, after two separators
+		folder := filepath.Join(base, strings.Repeat("d", room-max(len(name), len(".s4294967295/s"))))
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sidecar.Listen(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatalf("the longest path: %v", err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.Serve(ctx, sidecar.Config{}); err != nil {
+			t.Error(err)
+		}
+		folder += "dd"
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name)
+		if _, err := sidecar.Listen(path); err == nil || !strings.Contains(err.Error(), "2 bytes too long") ||
+			!strings.Contains(err.Error(), path) {
+			t.Errorf("%v, want that it is 2 bytes too long", err)
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("%v, %v", left, err)
+		}
 	}
 }

@@ -501,23 +501,26 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestBrokenPipe: an agent that cannot be written to is dead, although its own stream is open.
+// TestBrokenPipe: an agent that cannot be written to is dead, although its own stream is open: before connect, and
+// after it.
 func TestBrokenPipe(t *testing.T) {
 	w := newWorld(t)
-	in, out := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- sidecar.Serve(t.Context(), sidecar.Config{Harness: harness.Config{URL: w.server.URL()}}, in, broken{})
-	}()
-	connect := `{"jsonrpc":"2.0","id":1,"method":"connect","params":{"id":"deployer"}}` + "\n"
-	if _, err := io.WriteString(out, connect); err != nil {
-		t.Fatal(err)
-	}
-	if err := take(t, "the end", ended); !errors.Is(err, sidecar.ErrGone) || !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("%v", err)
-	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
+	for _, line := range []string{"{", `{"jsonrpc":"2.0","id":1,"method":"connect","params":{"id":"deployer"}}`} {
+		in, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			cfg := sidecar.Config{Harness: harness.Config{URL: w.server.URL()}}
+			ended <- sidecar.Serve(t.Context(), cfg, in, broken{})
+		}()
+		if _, err := io.WriteString(out, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := take(t, "the end", ended); !errors.Is(err, sidecar.ErrGone) || !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%v", err)
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

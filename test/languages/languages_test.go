@@ -83,6 +83,7 @@ func (w *world) starts() *agent {
 	out, err := os.OpenFile(filepath.Join(w.dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.ok(err)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a terminal starts it
 	w.ok(cmd.Start())
 	a := &agent{w: w, cmd: cmd, out: out}
 	w.Cleanup(func() { a.dies("agent") })
@@ -106,7 +107,7 @@ func sidecarOf(pid int) int {
 		}
 		for _, child := range strings.Fields(string(body)) {
 			line, err := os.ReadFile("/proc/" + child + "/cmdline")
-			if err != nil || !strings.HasSuffix(string(line), "\x00sidecar\x00") {
+			if err != nil || !strings.Contains(string(line), "\x00sidecar\x00") {
 				continue
 			}
 			if n, err := strconv.Atoi(child); err == nil {
@@ -264,6 +265,33 @@ func saysWhatIsMissing(t *testing.T, program string, command []string) {
 	}
 }
 
+// stopsAtOnce: Ctrl-C ends an example as a shell expects it, with a sentence at most, and its session is left.
+func stopsAtOnce(t *testing.T, program string, command []string) {
+	t.Run("Ctrl-C", func(t *testing.T) {
+		w := newWorld(t, program, command)
+		a := w.starts()
+		w.until("the session", func(st *session.State) bool { return st.Opened() })
+		a.over = true
+		w.ok(syscall.Kill(-a.cmd.Process.Pid, syscall.SIGINT)) // the terminal sends it to the sidecar, too
+		err := a.cmd.Wait()
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			t.Fatalf("it ended with %v", err)
+		}
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		if code := exit.ExitCode(); code != 128+int(syscall.SIGINT) && !(ok && status.Signal() == syscall.SIGINT) {
+			t.Errorf("it ended with %v, want exit status 130, or the signal", err)
+		}
+		natstest.Until(t, "the sidecar to end", func() bool { return !runs(a.sidecar) })
+		w.ok(a.out.Close())
+		said, err := os.ReadFile(filepath.Join(w.dir, "out"))
+		w.ok(err)
+		if text := string(said); strings.Count(text, "\n") > 1 || text != "" && !strings.HasPrefix(text, "Stopped.") {
+			t.Errorf("it said %s", text)
+		}
+	})
+}
+
 // wantOnce checks what has become of it.
 func (w *world) wantOnce(st *session.State, questions int) {
 	w.Helper()
@@ -313,6 +341,7 @@ func example(t *testing.T, path string) string {
 func TestPython(t *testing.T) {
 	program, command := built(t), []string{"python3", example(t, "python/deployer.py")}
 	saysWhatIsMissing(t, program, command)
+	stopsAtOnce(t, program, command)
 	killsAtEveryStep(t, program, command)
 }
 
@@ -336,5 +365,6 @@ func TestTypeScript(t *testing.T) {
 	}
 	program, command := built(t), []string{"node", filepath.Join(dir, "build", "deployer.js")}
 	saysWhatIsMissing(t, program, command)
+	stopsAtOnce(t, program, command)
 	killsAtEveryStep(t, program, command)
 }
