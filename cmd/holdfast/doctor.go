@@ -54,6 +54,9 @@ func doctorCommand(a *app) *cobra.Command {
 		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
+		if cmd.Context().Err() != nil { // what was found since then is not about the cell
+			return errInterrupted
+		}
 		if sayErr := a.printFindings(found); sayErr != nil || err != nil {
 			return errors.Join(err, sayErr)
 		}
@@ -78,9 +81,14 @@ func (a *app) printFindings(found []finding) error {
 	paints := map[string]terminal.Colour{levelOK: terminal.Good, levelNote: terminal.Wait, levelWrong: terminal.Alarm}
 	var text strings.Builder
 	st := a.style(a.Stdout)
+	widest := 0
 	for _, f := range found {
-		fmt.Fprintf(&text, "%s %-16s %s\n", st.Coloured(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check,
-			terminal.Clean(f.Found))
+		widest = max(widest, terminal.Width(terminal.Clean(f.Check)))
+	}
+	for _, f := range found {
+		check := terminal.Clean(f.Check)
+		fmt.Fprintf(&text, "%s %s%s %s\n", st.Coloured(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), check,
+			strings.Repeat(" ", widest-terminal.Width(check)), terminal.Clean(f.Found))
 		if f.Do != "" {
 			fmt.Fprintf(&text, "      → %s\n", terminal.Clean(f.Do))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/layout"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -479,4 +480,45 @@ func TestDoctorOnACluster(t *testing.T) {
 	c := &upCell{t: t, note: health.Note{NATS: nodes[0].URL()}}
 	expect(t, c.doctor(), "nodes", levelOK, "node-1, node-2, node-3")
 	expect(t, c.doctor("--node", "node-1", "--node", "node-2"), "nodes", levelWrong, "hold streams: node-3")
+}
+
+// TestDoctorIsInterrupted: a doctor that is asked to end prints one sentence, and finds nothing wrong.
+func TestDoctorIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, flags := range [][]string{{}, {"--json"}} {
+		var out, said strings.Builder
+		p := &Program{Args: append([]string{"doctor", "--nats", "nats://127.0.0.1:1"}, flags...),
+			Env: []string{"USER=ann"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}
+		code := p.Run(ctx)
+		if code != exitFailed || out.String() != "" || strings.Count(said.String(), "\n") != 1 ||
+			!strings.Contains(said.String(), "interrupted before it was done") {
+			t.Errorf("exit code %d, it printed %q and %q", code, out.String(), said.String())
+		}
+	}
+}
+
+// TestFindingsAreAligned: the text of each finding begins in the same terminal cell, however long its check is.
+func TestFindingsAreAligned(t *testing.T) {
+	var out strings.Builder
+	a := newApp(&Program{Stdout: &out, Stderr: new(strings.Builder)})
+	if err := a.printFindings([]finding{{Check: "log", Level: levelOK, Found: "FOUND"},
+		{Check: "consumer reconciler-due", Level: levelNote, Found: "FOUND", Do: "wait"},
+		{Check: "数据库连接池", Level: levelWrong, Found: "FOUND"}}); err != nil {
+		t.Fatal(err)
+	}
+	const at = len("wrong consumer reconciler-due ")
+	lines := 0
+	for line := range strings.Lines(out.String()) {
+		before, _, found := strings.Cut(line, "FOUND")
+		if !found {
+			continue // advice
+		}
+		if lines++; terminal.Width(before) != at {
+			t.Errorf("the text begins in cell %d, want %d: %s", terminal.Width(before), at, line)
+		}
+	}
+	if lines != 3 {
+		t.Errorf("%d findings, want 3:\n%s", lines, out.String())
+	}
 }
