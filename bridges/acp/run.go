@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -60,6 +61,8 @@ type run struct {
 	toAgent *outbox
 	store   *store
 	gone    bool // the editor has left
+	ends    bool // the agent is being ended
+	fault   error
 }
 
 // input is a line of the editor, or the end of its input.
@@ -111,20 +114,20 @@ func (x *run) loop(ctx context.Context) error {
 	more := time.NewTimer(moreWait)
 	defer more.Stop()
 	var linger <-chan time.Time
-	stopping := false
 	end := func() {
-		if !stopping {
-			stopping = true
+		if !x.ends {
+			x.ends = true
 			go x.process.Stop()
 		}
 	}
-	done := ctx.Done()
+	done, exited := ctx.Done(), x.process.Exited()
+	var over <-chan struct{} // the process has ended, and its lines are read
 	for {
 		editor, lines := inputs, x.process.Lines()
-		if x.toAgent.full() || x.gone {
+		if x.toAgent.full() || x.gone || x.fault != nil {
 			editor = nil
 		}
-		if x.editor.full() && !x.gone {
+		if over != nil || x.editor.full() && !x.gone && !x.ends && exited != nil {
 			lines = nil
 		}
 		select {
@@ -136,16 +139,25 @@ func (x *run) loop(ctx context.Context) error {
 			if !errors.Is(in.err, io.EOF) {
 				x.Say("the editor's input cannot be read: " + in.err.Error())
 			}
+			if errors.Is(in.err, agent.ErrLineTooLong) { // the editor is there: its requests get an error
+				x.fault = fmt.Errorf("acp: the editor's input: %w", in.err)
+				end()
+				continue
+			}
 			x.gone = true
 			x.do(x.proxy.EditorLeft(time.Now()))
 			linger = time.After(x.Linger)
 		case line, ok := <-lines:
 			if !ok {
-				<-x.process.Done()
-				return x.ended(stopping)
+				over = x.process.Done()
+				continue
 			}
 			x.do(x.proxy.FromAgent(time.Now(), line))
 			more.Reset(moreWait)
+		case <-over:
+			return x.ended()
+		case <-exited:
+			exited = nil // what is left is limited
 		case <-more.C:
 			x.do(x.proxy.Flush())
 		case d := <-x.store.decided:
@@ -203,7 +215,7 @@ func (x *run) do(steps []Step) {
 		for _, l := range s.Lines {
 			if l.To == Agent {
 				x.toAgent.put(l.Raw)
-			} else if !x.gone {
+			} else if !x.gone && !(x.ends && x.editor.full()) { // an editor that does not read stops no end
 				x.editor.put(l.Raw)
 			}
 		}
@@ -237,11 +249,11 @@ func (p *Proxy) busy() bool {
 }
 
 // ended ends the run: the agent's process has ended, and its lines are read.
-func (x *run) ended(asked bool) error {
+func (x *run) ended() error {
 	x.do(x.proxy.Flush())
 	why := x.process.Exit()
 	x.do(x.proxy.AgentExited(time.Now(), why))
-	if asked {
+	if x.ends {
 		x.store.leave(goodbyeWait, "")
 	} else {
 		x.store.leave(goodbyeWait, "the agent's process ended: "+why)
@@ -252,8 +264,8 @@ func (x *run) ended(asked bool) error {
 	}
 	x.editor.end(deliverWait)
 	x.toAgent.end(0)
-	if asked {
-		return nil
+	if x.ends {
+		return x.fault
 	}
 	return &EndedError{why}
 }
