@@ -24,7 +24,8 @@ const (
 )
 
 // Runner runs a [Proxy] between an editor, on its input and output, and a process of an agent. It appends the facts of
-// a step, then sends its lines.
+// a step, then sends its lines. It does not read the editor while 16 MiB wait for an agent that does not read: as in a
+// pipe, the agent gets no cancellation then, and the end of the editor is noticed when the agent reads again.
 //
 // The agent works without a broker. A fact waits for at most Wait until it is stored; then its lines are sent all the
 // same, and a prompt that is stored later says so: `late` in its native data. While a session is behind, nothing waits
