@@ -1356,6 +1356,22 @@ func TestQuestionOfTheDead(t *testing.T) {
 	}
 }
 
+// TestQuestionThatIsPutAway checks a question whose process has ended, and that a person dismisses: its call ends in
+// the log before the turn does.
+func TestQuestionThatIsPutAway(t *testing.T) {
+	w := begun(t)
+	w.kept = true
+	w.editor(editorPrompt)
+	w.agent(agentCall)
+	w.agent(fmt.Sprintf(agentElicits, schemaAll))
+	w.kill(func() {})
+	w.do(w.proxy.Decided(w.now(), w.prompts[0].Prompt, harness.Answer{Status: fold.Dismissed}))
+	w.noCalls()
+	if n := strings.Count(strings.Join(w.facts, ""), "tool.failed"); n != 1 {
+		t.Errorf("%d calls fail: %v", n, w.facts)
+	}
+}
+
 // TestGrantWithoutInput checks permissions without an input: the content and the files say whether they are equal.
 func TestGrantWithoutInput(t *testing.T) {
 	asks := strings.Replace(agentAsks, `"rawInput":{"command":"make all"}`,

@@ -210,7 +210,10 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 	}
 	if q.lost && p.phase != running {
 		q.closed, p.late[id] = true, a
-		return nil
+		if p.kept { // the end of the turn would end the call without the answer
+			p.endAsked(q, a)
+		}
+		return p.take()
 	}
 	p.unask(q)
 	switch {

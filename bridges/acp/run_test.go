@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,14 +25,10 @@ func TestDeaf(t *testing.T) {
 	t.Parallel() // it waits for the end of processes
 	endless := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}`+"\n"),
 		io.LimitReader(zeros{}, agent.LineBytesMax+(1<<20)), silence())
-	endlessInATurn := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt",`+
-		`"params":{"sessionId":"s1","prompt":[]}}`+"\n"), io.LimitReader(zeros{}, agent.LineBytesMax+(1<<20)), silence())
-	var said strings.Builder // is read after the run
-	t.Cleanup(func() {
-		if !strings.Contains(said.String(), `"id":"turn","error":`) {
-			t.Errorf("the open request gets no error: %q", said.String())
-		}
-	})
+	inATurn := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt",`+
+		`"params":{"sessionId":"s1","prompt":[]}}`+"\n"), io.LimitReader(zeros{}, agent.LineBytesMax+(1<<20)),
+		silence())
+	var said kept
 	for what, c := range map[string]struct {
 		script string
 		in     io.Reader
@@ -43,7 +40,7 @@ func TestDeaf(t *testing.T) {
 			`while [ $n -lt 300 ]; do echo "$line"; n=$((n+1)); done; touch ready; ` +
 			`while :; do echo "$line"; done`, silence(), deaf{}, ""},
 		"an editor with an endless line": {`touch ready; exec cat`, endless, io.Discard, agent.ErrLineTooLong.Error()},
-		"an endless line in a turn":      {`cat >/dev/null; exit 0`, endlessInATurn, &said, agent.ErrLineTooLong.Error()},
+		"an endless line in a turn":      {`cat >/dev/null; exit 0`, inATurn, &said, agent.ErrLineTooLong.Error()},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -64,9 +61,13 @@ func TestDeaf(t *testing.T) {
 			if c.want == "" {
 				cancel()
 			}
+			if c.out == &said {
+				said.until(t, `"id":"turn","error":`)
+			}
 			select {
 			case err := <-ended:
-				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				if c.want == "" && err != nil ||
+					c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("the end: %v, want %q", err, c.want)
 				}
 			case <-time.After(patience):
@@ -76,22 +77,24 @@ func TestDeaf(t *testing.T) {
 	}
 }
 
-// TestAFullQueue: an agent does not read. What waits for it is limited: the editor is not read any more.
+// TestAFullQueue: an agent does not read. The lines that wait for it are limited: the editor is not read any more.
 func TestAFullQueue(t *testing.T) {
 	t.Parallel() // it waits for the end of a process
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"x","params":%q}`+"\n", strings.Repeat("x", 1<<20))
-	in := &counted{r: io.MultiReader(strings.NewReader(strings.Repeat(request, 40)), silence())}
+	in := &counted{limit: outboxBytesMax + (4 << 20), over: make(chan struct{}),
+		r: io.MultiReader(strings.NewReader(strings.Repeat(request, 40)), silence())}
 	r := &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", `exec sleep 600`}, Dir: t.TempDir()},
 		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
 		In: in, Out: io.Discard, Say: func(string) {}}
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	natstest.Until(t, "the queue is full", func() bool { return in.n.Load() > outboxBytesMax })
-	time.Sleep(2 * time.Second) // a reader without a limit takes less for the rest
-	if n := in.n.Load(); n > outboxBytesMax+(4<<20) {
-		t.Errorf("%d MiB are read", n>>20)
+	select {
+	case <-in.over:
+		t.Error("more is read")
+	case <-time.After(2 * time.Second): // a reader without a limit takes less
 	}
 	cancel()
 	select {
@@ -104,15 +107,75 @@ func TestAFullQueue(t *testing.T) {
 	}
 }
 
+// TestHangsWhenRestored: the next process of an agent does not reply to its first request. It is ended, and the request
+// of the editor has an error.
+func TestHangsWhenRestored(t *testing.T) {
+	t.Parallel() // it waits for the end of processes
+	var said kept
+	script := `read line; if [ -e again ]; then exec sleep 600; fi; touch again
+		id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+		echo '{"jsonrpc":"2.0","id":'$id',"result":{"agentCapabilities":{"loadSession":true}}}'
+		read line; exit 7`
+	in := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{}}`+"\n"+
+		`{"jsonrpc":"2.0","id":"x","method":"x","params":{}}`+"\n"), silence())
+	sentences := ""
+	r := &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: t.TempDir()},
+		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
+		In: in, Out: &said, Say: func(s string) {
+			if strings.Contains(s, "agent's process") || strings.Contains(s, "does not reply") {
+				sentences += s + "\n"
+			}
+		}, Restarts: 1, restoreWait: 100 * time.Millisecond}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(t.Context()) }()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "signal: killed") {
+			t.Errorf("the end: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the run does not end")
+	}
+	if want := "(exit status 7): it is started again in 250ms (1 of 1)"; !strings.Contains(sentences, want) {
+		t.Errorf("%q is not said: %s", want, sentences)
+	}
+	said.until(t, `"id":"x","error"`)
+}
+
+// kept is what an editor reads.
+type kept struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (k *kept) Write(b []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all.Write(b)
+}
+
+func (k *kept) until(t *testing.T, text string) {
+	t.Helper()
+	natstest.Until(t, "the editor reads "+text, func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return strings.Contains(k.all.String(), text)
+	})
+}
+
 // counted counts the bytes that are read.
 type counted struct {
-	r io.Reader
-	n atomic.Int64
+	r     io.Reader
+	limit int64
+	n     atomic.Int64
+	over  chan struct{} // more than the limit is read
 }
 
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
-	c.n.Add(int64(n))
+	if all := c.n.Add(int64(n)); all > c.limit && all-int64(n) <= c.limit {
+		close(c.over)
+	}
 	return n, err
 }
 

@@ -25,6 +25,7 @@ const (
 	connectWait    = 5 * time.Second
 	againMin       = 50 * time.Millisecond
 	againMax       = 5 * time.Second
+	receiptPoll    = 5 * time.Millisecond
 )
 
 // errBehind says that a session is not stored any more, because too many facts wait.
@@ -63,6 +64,9 @@ type record struct {
 	// By prompt: the taking of the session under which an Ask waits for its decision, or has returned it.
 	asking map[string]int
 
+	// The prompts whose decisions the agent has.
+	had map[string]*harness.Session
+
 	// Of the goroutine that stores.
 	open  *events.SessionOpened // how it is taken
 	s     *harness.Session      // nil: it was not taken yet, or was released
@@ -91,6 +95,7 @@ type entryOf struct {
 // decision is how a prompt was decided in the log, or why the log cannot say it.
 type decision struct {
 	r      *record
+	s      *harness.Session
 	taken  int // of the session, by the Ask that has it
 	prompt string
 	answer harness.Answer
@@ -166,7 +171,8 @@ func (st *store) append(s *Step) []events.Fact {
 	st.mu.Lock()
 	r := st.records[s.Session]
 	if r == nil {
-		r = &record{id: s.Session, asking: map[string]int{}, calls: map[string]bool{},
+		r = &record{id: s.Session, asking: map[string]int{}, had: map[string]*harness.Session{},
+			calls:   map[string]bool{},
 			prompts: map[string]events.PromptRequested{}}
 		st.records[s.Session] = r
 	}
@@ -502,7 +508,7 @@ func endsTurn(f events.Fact) bool {
 // decision is in the log, so its receipt is, too. The log may have ended the turn, or the call, while this process did
 // not have the session. Then the prompt belongs to none.
 func (st *store) ask(r *record, f events.PromptRequested) {
-	d := decision{r: r, taken: r.taken, prompt: f.Prompt}
+	d := decision{r: r, s: r.s, taken: r.taken, prompt: f.Prompt}
 	st.mu.Lock()
 	asked := r.asking[f.Prompt] == d.taken
 	r.asking[f.Prompt] = d.taken
@@ -535,6 +541,7 @@ func (st *store) stands(d decision) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if d.err == nil {
+		d.r.had[d.prompt] = d.s
 		return true
 	}
 	if d.r.asking[d.prompt] != d.taken {
@@ -580,6 +587,7 @@ func (st *store) leave(wait time.Duration, why string) {
 		case <-ctx.Done():
 		}
 	}
+	st.awaitReceipts(ctx)
 	st.mu.Lock()
 	n := st.facts
 	st.leaving = true
@@ -599,6 +607,35 @@ func (st *store) leave(wait time.Duration, why string) {
 	st.working.Wait()
 	if n > 0 {
 		st.say(fmt.Sprintf("%d facts are not stored", n))
+	}
+}
+
+// awaitReceipts waits until the log has the receipts for the decisions that the agent has: without them recovery has
+// the next process bring them.
+func (st *store) awaitReceipts(ctx context.Context) {
+	owes := func() bool {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		for _, r := range st.records {
+			for id, s := range r.had {
+				in := s.State()
+				q := in.Prompts[id]
+				owed := q != nil && q.Status != fold.Awaiting && in.Tools[q.Call] == nil
+				if owed && !r.behind && s.Context().Err() == nil {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	poll := time.NewTicker(receiptPoll)
+	defer poll.Stop()
+	for owes() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -72,6 +72,7 @@ func promptText(params json.RawMessage) string {
 // promptReplied ends the turn, and begins that of the next waiting request.
 func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 	s := q.s
+	p.turns++
 	if s.turn != nil { // it has none if the session was closed meanwhile
 		p.record(s, s.turn.ending(p.cfg.Content, m))
 		p.endTurn(s)

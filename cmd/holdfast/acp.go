@@ -22,18 +22,22 @@ import (
 const (
 	acpWait   = 2 * time.Second
 	acpLinger = 10 * time.Minute
+
+	acpRestarts = 5
 )
 
 func acpCommand(a *app) *cobra.Command {
 	var harnessID, content string
 	var require bool
+	var restarts int
 	var wait, linger time.Duration
 	long, example := describe(`Run an agent that speaks the Agent Client Protocol (ACP) for an editor, and record what
 it does. The editor starts this command in place of the agent. Messages pass unchanged, except for the ids of requests.
 
 Sessions, turns, calls and permissions are stored before they take effect. A permission can be answered in the editor,
-on the board and by holdfast answer: the first answer counts. When the agent's process ends, its open requests get an
-error that says why, and its sessions are orphaned at once.
+on the board and by holdfast answer: the first answer counts. When the agent's process ends by itself, it is started
+again: its sessions are loaded, their modes and options are set, and open turns continue. If that is not possible, open
+requests get an error that says why, and the sessions are orphaned at once.
 
 Without a broker the agent works all the same: this command says so on standard error, and connects as soon as it can.`,
 		"holdfast acp -- opencode acp", "holdfast acp --content none --require -- claude-agent-acp",
@@ -50,10 +54,15 @@ Without a broker the agent works all the same: this command says so on standard 
 		"do not start the agent before the broker is reachable, for at most --timeout")
 	f.DurationVar(&wait, "wait", acpWait, "how long a message waits until it is stored")
 	f.DurationVar(&linger, "linger", acpLinger, "how long the agent may end its turns after the editor has left")
+	f.IntVar(&restarts, "restart", acpRestarts,
+		"how often the agent is started again before it has ended a turn; 0: never")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		level, err := agent.ParseContent(content)
 		if err != nil {
 			return usage(cmd, "--content: %v", err)
+		}
+		if restarts < 0 {
+			return usage(cmd, "--restart: %d is negative", restarts)
 		}
 		if cmd.ArgsLenAtDash() != 0 {
 			return usage(cmd, "write -- before the agent's command")
@@ -63,7 +72,8 @@ Without a broker the agent works all the same: this command says so on standard 
 		}
 		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
-			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, In: a.Stdin, Out: a.Stdout,
+			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
+			Out: a.Stdout,
 			Say: func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) },
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version}}
