@@ -183,6 +183,11 @@ func TestNoBroker(t *testing.T) {
 	c := &cell{t: t}
 	c.start(t.TempDir(), address)
 	x.saw("session s1 is stored again") // the first permission and its answer, too
+	for line := range strings.Lines(x.said()) {
+		if line != "the agent speaks\n" && !strings.HasPrefix(line, "holdfast: ") {
+			t.Errorf("standard error has %q", line)
+		}
+	}
 	prompt := c.prompt("alone", "s1")
 	if all := c.facts("alone", "s1"); !slices.ContainsFunc(all, func(f string) bool {
 		return strings.Contains(f, prompt) && strings.Contains(f, `"late":true`)
