@@ -459,7 +459,7 @@ func (p *Proxy) waits(s *session) bool {
 
 // stopLost ends a turn that no process of the agent has, as its user wants.
 func (p *Proxy) stopLost(s *session, line []byte) {
-	p.giveUp(s, events.TurnStopped{Turn: s.turn.id, Actor: events.ActorPerson, Reason: reasonEditor}, line)
+	p.giveUp(s, s.turn.stopped(), line)
 }
 
 // giveUp ends the open turn of a session, which no process of the agent has, and its prompt request.
@@ -496,13 +496,22 @@ func (p *Proxy) cancelLost(id json.RawMessage) bool {
 	return true
 }
 
-// Stop returns what to do when a person stops the turn of a session outside of the editor: the same as for a
-// cancellation in it. The session is named by its id in Holdfast.
-func (p *Proxy) Stop(at time.Time, session string) []Step {
+// Stop returns what to do when a turn is stopped outside of the editor: the same as for a cancellation in it, and the
+// requests of the agent that wait in the turn are withdrawn, as an editor does that cancels. The turn has its id in
+// Holdfast.
+func (p *Proxy) Stop(at time.Time, turn, actor, reason string) []Step {
 	p.receivedAt(at)
-	for _, s := range p.order {
-		if s.id == session && s.turn != nil {
-			p.cancelTurn(p.cancellation(s))
+	i := slices.IndexFunc(p.order, func(s *session) bool { return s.turn != nil && s.turn.id == turn })
+	if i < 0 {
+		return nil // it has ended, and a stop of it does not stop the next one
+	}
+	s := p.order[i]
+	u := s.turn
+	u.stop = &events.TurnStopped{Turn: turn, Actor: actor, Reason: reason}
+	p.cancelTurn(p.cancellation(s))
+	for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
+		if q := p.prompts[key]; q.turn == u && !q.lost {
+			p.withdraw(q, reasonStopped)
 		}
 	}
 	return p.take()
@@ -535,6 +544,11 @@ func (p *Proxy) TurnEnded(at time.Time, turn, why string) []Step {
 		p.dropTurn(s, errorTo(s.current.id, codeInternal, why))
 	} else {
 		p.send(Agent, p.cancellation(s).raw)
+		for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
+			if q := p.prompts[key]; q.s == s && !q.lost {
+				p.send(Agent, replyTo(q.agent, "result", q.result(harness.Answer{Status: fold.Withdrawn})))
+			}
+		}
 		p.endTurn(s)
 	}
 	return p.take()

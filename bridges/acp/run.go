@@ -162,8 +162,8 @@ func (x *run) loop(ctx context.Context) error {
 			x.do(x.proxy.Flush())
 		case d := <-x.store.decided:
 			x.decided(d)
-		case id := <-x.store.stops:
-			x.do(x.proxy.Stop(time.Now(), id))
+		case s := <-x.store.stops:
+			x.stopped(s)
 		case <-x.editor.drained:
 		case <-x.toAgent.drained:
 		case <-x.linger:
@@ -180,6 +180,15 @@ func (x *run) loop(ctx context.Context) error {
 			return x.ended()
 		}
 	}
+}
+
+// stopped has a turn stopped that was stopped outside of the editor.
+func (x *run) stopped(s stopped) {
+	if s.ended {
+		x.do(x.proxy.TurnEnded(time.Now(), s.turn, firstOf(s.reason, reasonStopped)))
+		return
+	}
+	x.do(x.proxy.Stop(time.Now(), s.turn, s.actor, s.reason))
 }
 
 // end ends the agent.
@@ -303,11 +312,8 @@ func (x *run) do(steps []Step) {
 			}
 		}
 		for _, l := range s.Lines {
-			if l.To == Agent && x.down {
-				continue // the process that asked does not wait
-			}
 			if l.To == Agent {
-				x.toAgent.put(l.Raw)
+				x.toAgent.put(l.Raw) // a process that has ended gets no more
 			} else if !x.gone && !(x.ends && x.editor.full()) { // an editor that does not read stops no end
 				x.editor.put(l.Raw)
 			}

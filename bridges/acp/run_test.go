@@ -107,39 +107,94 @@ func TestAFullQueue(t *testing.T) {
 	}
 }
 
-// TestHangsWhenRestored: the next process of an agent does not reply to its first request. It is ended, and the request
-// of the editor has an error.
-func TestHangsWhenRestored(t *testing.T) {
-	t.Parallel() // it waits for the end of processes
-	var said kept
-	script := `read line; if [ -e again ]; then exec sleep 600; fi; touch again
+// dying is a run of an agent that ends with status 7 behind its first reply. Its next process runs the other script.
+func dying(t *testing.T, next string, out io.Writer, say func(string)) (r *Runner, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	script := `read line; if [ -e again ]; then ` + next + `; fi; touch again
 		id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
 		echo '{"jsonrpc":"2.0","id":'$id',"result":{"agentCapabilities":{"loadSession":true}}}'
 		read line; exit 7`
 	in := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{}}`+"\n"+
 		`{"jsonrpc":"2.0","id":"x","method":"x","params":{}}`+"\n"), silence())
-	sentences := ""
-	r := &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: t.TempDir()},
+	return &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: dir},
 		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
-		In: in, Out: &said, Say: func(s string) {
-			if strings.Contains(s, "agent's process") || strings.Contains(s, "does not reply") {
-				sentences += s + "\n"
-			}
-		}, Restarts: 1, restoreWait: 100 * time.Millisecond}
+		In: in, Out: out, Say: say, Restarts: 1, restoreWait: 100 * time.Millisecond}, dir
+}
+
+// runs returns the end of a run.
+func (r *Runner) runs(t *testing.T, ctx context.Context) error {
+	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- r.Run(t.Context()) }()
+	go func() { ended <- r.Run(ctx) }()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "signal: killed") {
-			t.Errorf("the end: %v", err)
-		}
+		return err
 	case <-time.After(patience):
 		t.Fatal("the run does not end")
+		return nil
 	}
-	if want := "(exit status 7): it is started again in 250ms (1 of 1)"; !strings.Contains(sentences, want) {
-		t.Errorf("%q is not said: %s", want, sentences)
+}
+
+const sayAgain = "(exit status 7): it is started again in 250ms (1 of 1)"
+
+// TestHangsWhenRestored: the next process of an agent does not reply to its first request. It is ended, and the request
+// of the editor has an error.
+func TestHangsWhenRestored(t *testing.T) {
+	t.Parallel() // it waits for the end of processes
+	var out kept
+	again := false // is written in the loop of the run
+	r, _ := dying(t, "exec sleep 600", &out, func(s string) {
+		if strings.Contains(s, sayAgain) {
+			again = true
+		}
+	})
+	if err := r.runs(t, t.Context()); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("the end: %v", err)
 	}
-	said.until(t, `"id":"x","error"`)
+	if !again {
+		t.Errorf("%q is not said", sayAgain)
+	}
+	out.until(t, `"id":"x","error"`)
+}
+
+// TestEndsInThePause: the run is asked to end after the agent's process has ended, and before the next one is started.
+// It ends, and starts none.
+func TestEndsInThePause(t *testing.T) {
+	t.Parallel() // it waits for the end of processes
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, dir := dying(t, "touch more; exec sleep 600", io.Discard, func(s string) {
+		if strings.Contains(s, sayAgain) {
+			cancel()
+		}
+	})
+	if err := r.runs(t, ctx); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "more")); err == nil {
+		t.Error("the agent is started again")
+	}
+}
+
+// TestCannotBeStartedAgain: the agent's program is gone when it is to be started again. The run ends with the reason.
+func TestCannotBeStartedAgain(t *testing.T) {
+	t.Parallel() // it waits for the end of processes
+	path := filepath.Join(t.TempDir(), "agent")
+	if err := os.Symlink("/bin/sh", path); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := dying(t, "exit 9", io.Discard, func(s string) {
+		if strings.Contains(s, sayAgain) {
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r.Command.Path = path
+	if err := r.runs(t, t.Context()); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("the end: %v", err)
+	}
 }
 
 // kept is what an editor reads.

@@ -40,7 +40,7 @@ type store struct {
 	ctx     context.Context // ends when the run has left
 	cancel  context.CancelFunc
 	decided chan decision
-	stops   chan string // sessions whose turn a person has stopped
+	stops   chan stopped
 	up      chan struct{}
 	working sync.WaitGroup
 
@@ -103,7 +103,7 @@ type decision struct {
 }
 
 func newStore(cfg harness.Config, wait time.Duration, say func(string)) *store {
-	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan string),
+	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan stopped),
 		up: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st
@@ -426,7 +426,7 @@ func (st *store) take(ctx context.Context, r *record) error {
 	owned := s.Context()
 	st.working.Go(func() { st.awaitLoss(owned, r) })
 	if t := s.OpenTurn(); t != nil && t.ID() == r.turn {
-		go st.awaitStop(r.id, t)
+		go st.awaitStop(t)
 	} else if t != nil && r.turn != "" { // another process began it, lost the session, and has no part in it any more
 		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
 			Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}}
@@ -477,7 +477,7 @@ func (st *store) follow(r *record, facts []events.Fact) {
 		case events.TurnStarted:
 			r.turn = f.Turn
 			if t := r.s.OpenTurn(); t != nil && t.ID() == f.Turn {
-				go st.awaitStop(r.id, t)
+				go st.awaitStop(t)
 			}
 		case events.TurnCompleted, events.TurnFailed, events.TurnStopped:
 			r.turn = ""
@@ -551,18 +551,26 @@ func (st *store) stands(d decision) bool {
 	return true
 }
 
-// awaitStop waits until a person stops a turn.
-func (st *store) awaitStop(id string, t *harness.Turn) {
+// stopped is a turn that is to be stopped.
+type stopped struct {
+	turn, actor, reason string
+	ended               bool // the log has its end
+}
+
+// awaitStop waits until a turn is stopped outside of the editor.
+func (st *store) awaitStop(t *harness.Turn) {
 	select {
 	case <-t.Context().Done():
 	case <-st.ctx.Done():
 		return
 	}
-	if !errors.Is(context.Cause(t.Context()), harness.ErrStopped) {
+	cause := context.Cause(t.Context())
+	stop, ok := errors.AsType[*harness.StopError](cause)
+	if !ok {
 		return
 	}
 	select {
-	case st.stops <- id:
+	case st.stops <- stopped{t.ID(), stop.Actor, stop.Reason, errors.Is(cause, harness.ErrEnded)}:
 	case <-st.ctx.Done():
 	}
 }
