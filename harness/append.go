@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -380,12 +381,29 @@ func (s *Session) send() {
 // commit may be in flight itself.
 func (s *Session) store(ctx context.Context, after uint64, evs []events.Event) (uint64, error) {
 	for {
-		seq, err := s.h.bus.Log.Append(ctx, s.ref, events.WriterHarness, after, evs)
+		seq, err := s.storeOnce(ctx, after, evs)
 		if !errors.Is(err, bus.ErrInFlight) || ctx.Err() != nil {
 			return seq, err
 		}
 		s.h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("the log does not store: trying on")
 	}
+}
+
+// storeOnce appends a commit behind the one that was folded last. The log is asked for that one first if the connection
+// was restored since they were compared.
+func (s *Session) storeOnce(ctx context.Context, after uint64, evs []events.Event) (uint64, error) {
+	n := s.h.bus.Reconnects()
+	s.mu.Lock()
+	last := log.Last{Seq: after, On: s.proved}
+	if s.last.Seq == after {
+		last.First = s.last.First
+	}
+	s.mu.Unlock()
+	seq, err := last.Append(ctx, s.h.bus.Log, s.ref, events.WriterHarness, evs).Wait(ctx)
+	if err == nil {
+		s.prove(n)
+	}
+	return seq, err
 }
 
 // readOrFail reads what is new, so that what waits can be decided again.

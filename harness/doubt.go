@@ -80,11 +80,17 @@ func (s *Session) settleDoubt(l *term, d *doubtError) error {
 	if !s.isApart() {
 		return nil // another call has found it
 	}
-	_, err := s.h.bus.Log.Append(l.ctx, s.ref, events.WriterHarness, d.after, d.evs)
+	_, err := s.storeOnce(l.ctx, d.after, d.evs)
 	if errors.Is(err, bus.ErrUnreachable) {
 		return translate(err)
 	}
 	err = s.catchUp(l.ctx) // refused, for whatever reason: the first attempt may be there
+	if errors.Is(err, ErrFenced) {
+		// the log was restored, so what was read of it before does not count
+		if _, err = s.load(l.ctx); err == nil {
+			err = s.catchUp(l.ctx)
+		}
+	}
 	if errors.Is(err, ErrForbidden) {
 		return nil // nor may it renew its lease
 	}

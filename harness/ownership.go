@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -385,7 +386,7 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*term, error) {
 // load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has
 // nothing beyond what was read.
 func (s *Session) load(ctx context.Context) (fresh bool, err error) {
-	st := session.New(s.ref)
+	st, n := session.New(s.ref), s.h.bus.Reconnects()
 	e, err := s.h.bus.KV.Load(ctx, kv.State, events.SessionKey(s.ref))
 	switch {
 	case err == nil:
@@ -399,8 +400,9 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	s.mu.Lock()
-	s.st = st
+	s.st, s.last = st, log.Last{} // of a document the last commit is not known
 	s.mu.Unlock()
+	s.prove(n)
 	if st.Seq > 0 {
 		return false, nil // a document is rarely behind: the compare-and-set tells
 	}

@@ -53,14 +53,17 @@ func (w *world) loseTickets() {
 func TestANewProcessIsNewerAfterARestore(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
-	first := w.connect()
+	l := newLine(t, w.server.URL())
+	through := func(c *harness.Config) { c.URL = l.url }
+	first := w.connect(through)
 	s := must[*harness.Session](t)(first.Open(w.ctx, "s", harness.OpenOptions{}))
 	restore := w.backup()
-	var living []*harness.Harness
+	newest := first.Incarnation()
 	for range 3 {
-		living = append(living, w.connect())
+		newest = w.connect(through).Incarnation()
 	}
-	newest := living[len(living)-1].Incarnation()
+	l.down.Store(true) // a process that starts over is newer than one that began before that
+	l.cut()
 	restore()
 	next := w.connect()
 	if !session.Older(newest, next.Incarnation()) {
@@ -68,9 +71,11 @@ func TestANewProcessIsNewerAfterARestore(t *testing.T) {
 	}
 	claimed := must[*harness.Session](t)(next.Claim(w.ctx, "s"))
 	check(t, claimed.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+	was := next.Incarnation()
+	l.down.Store(false)
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
-	if st := w.state("s"); st.Incarnation != next.Incarnation() {
-		t.Errorf("owned by %s, want %s", st.Incarnation, next.Incarnation())
+	if st := w.state("s"); st.Incarnation != was {
+		t.Errorf("owned by %s, want %s", st.Incarnation, was)
 	}
 }
 
@@ -164,5 +169,38 @@ func TestTicketsOfAnOlderForm(t *testing.T) {
 	check(t, s.Regain(w.ctx))
 	if !session.Older(was, h.Incarnation()) {
 		t.Errorf("it was %s and is %s", was, h.Incarnation())
+	}
+}
+
+// unread forgets what was read of a session.
+func (w *world) unread(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.folded, id)
+}
+
+// TestARestoredLogFencesWhoKnowsMore: the files of the broker are replaced by an older copy, and another process stores
+// a commit at the place of the last one that a living process has stored. That process does not write behind it.
+func TestARestoredLogFencesWhoKnowsMore(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	old := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*patience })
+	s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
+	restore := w.backup()
+	check(t, s.Append(w.ctx, events.TurnStarted{Turn: "lost", Cause: events.CauseMessage}))
+	at := w.state("s").Seq
+	l.down.Store(true)
+	l.cut()
+	restore()
+	w.unread("s")
+	if seq := w.append("s", events.WriterLedger, events.SessionConfigured{By: "ada"}); seq != at {
+		t.Fatalf("stored at %d, want the place %d of the lost commit", seq, at)
+	}
+	l.down.Store(false)
+	wantErr(t, s.Append(w.ctx, events.TurnCompleted{Turn: "lost"}), harness.ErrFenced)
+	w.unread("s")
+	if st := w.state("s"); st.Seq != at {
+		t.Errorf("the session ends at %d, want %d", st.Seq, at)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -36,6 +37,8 @@ type Session struct {
 
 	mu        sync.Mutex
 	st        *session.State // folded so far; nil until it was read
+	last      log.Last       // the last commit that was folded into it
+	proved    uint64         // how often the connection had been restored when the log was compared with it
 	ownership ownership
 	why       error  // apart: what calls fail with
 	term      *term  // the incarnation that owns it
@@ -244,7 +247,7 @@ func (s *Session) receive(m bus.Message) {
 		return
 	}
 	c := s.h.bus.Log.Decode(m)
-	if !c.Guarded || c.Guard != s.st.Seq {
+	if !c.Guarded || c.Guard != s.st.Seq || s.proved != s.h.bus.Reconnects() {
 		s.readUpToLocked(m.Seq)
 		return
 	}
@@ -310,6 +313,9 @@ func (s *Session) endFailedRead() bool {
 // readTo reads the one commit that was named, if it is the next one, else all that is new. One that is not in the log,
 // or not this session's, was a false hint.
 func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
+	if err := s.compare(ctx); err != nil {
+		return err
+	}
 	c, err := s.h.bus.Log.Commit(ctx, seq)
 	if err == nil && c.Ref == s.ref && c.Guarded && c.Guard == have {
 		s.fold([]events.Commit{c}, 0)
@@ -332,8 +338,47 @@ func (s *Session) forgetFalseHint() {
 	}
 }
 
+// prove records that the log was compared with what was folded when the connection had been restored n times.
+func (s *Session) prove(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proved = n
+}
+
+// compare finds out, once for each connection, whether the log still has the last commit that was folded. A broker that
+// was restored from an older copy may have another one in its place, of a process that continued from that copy: then
+// nothing that this process knows of the session is true, and it stops. Where the log has no commit there, the next
+// append finds out why.
+func (s *Session) compare(ctx context.Context) error {
+	n := s.h.bus.Reconnects()
+	s.mu.Lock()
+	last, proved := s.last, s.proved
+	s.mu.Unlock()
+	if proved == n {
+		return nil
+	}
+	if last.First != "" {
+		c, err := s.h.bus.Log.Commit(ctx, last.Seq)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			return nil
+		case err != nil:
+			return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
+		case log.LastOf(&c).First != last.First:
+			err := fmt.Errorf("%w: the log has another commit in the place of %d", ErrFenced, last.Seq)
+			s.drop(err)
+			return err
+		}
+	}
+	s.prove(n)
+	return nil
+}
+
 // catchUp reads and folds what is new in the log, from its leader.
 func (s *Session) catchUp(ctx context.Context) error {
+	if err := s.compare(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	from := s.st.Seq + 1
 	s.mu.Unlock()
@@ -367,6 +412,7 @@ func (s *Session) foldOne(c *events.Commit) {
 		return
 	}
 	res := s.st.Fold(c)
+	s.last = log.LastOf(c)
 	if s.unacked != nil && len(c.Events) > 0 && c.Events[0].ID == s.unacked.first {
 		s.settleUnacked(nil)
 	}

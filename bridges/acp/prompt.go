@@ -18,9 +18,8 @@ const byEditor = "editor"
 
 // Reasons of withdrawals.
 const (
-	reasonEditor  = "cancelled in the editor"
-	reasonAgent   = "cancelled by the agent"
-	reasonStopped = "the turn is stopped"
+	reasonEditor = "cancelled in the editor"
+	reasonAgent  = "cancelled by the agent"
 )
 
 // optionsMax is the largest number of options that a question has in the log. All of them are in the editor.
@@ -211,10 +210,7 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 	}
 	if q.lost && p.phase != running {
 		q.closed, p.late[id] = true, a
-		if p.kept { // the end of the turn would end the call without the answer
-			p.endAsked(q, a)
-		}
-		return p.take()
+		return nil
 	}
 	p.unask(q)
 	switch {
@@ -222,18 +218,12 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 		p.decidedLost(q, a)
 	case q.isOwn(a):
 		p.send(Agent, q.reply)
+	case q.form != nil:
+		p.send(Agent, replyTo(q.agent, "result", q.form.reply(a)))
 	default:
-		p.send(Agent, replyTo(q.agent, "result", q.result(a)))
+		p.send(Agent, replyTo(q.agent, "result", q.permissionReply(a)))
 	}
 	return p.take()
-}
-
-// result is what the agent's request gets for a decision.
-func (q *prompt) result(a harness.Answer) json.RawMessage {
-	if q.form != nil {
-		return q.form.reply(a)
-	}
-	return q.permissionReply(a)
 }
 
 // unask forgets a prompt: it needs no answer any more.

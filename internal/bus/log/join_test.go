@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -156,6 +157,31 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 		seq, err := under[i].Wait(bustest.Within(t, bustest.Patience))
 		if cs := bustest.MustRead(t, witness, nth(i), 0); err != nil || len(cs) != 1 || cs[0].Seq != seq {
 			t.Errorf("%d got (%d, %v), the log has %+v", i, seq, err, cs)
+		}
+	}
+}
+
+// TestAppendsToAnotherLogTravelTogether: of appends that are sent as one batch on a newer connection, those whose log
+// was compared on an older one are sent only if the log has their writer's last commit.
+func TestAppendsToAnotherLogTravelTogether(t *testing.T) {
+	const n = 40
+	b, witness, _, release := waiting(t)
+	var appends []bus.Pending
+	for i := range n {
+		r := nth(i)
+		bustest.MustAppend(t, witness, r, 0, "first")
+		last := log.LastOf(&bustest.MustRead(t, witness, r, 0)[0])
+		if i%2 == 0 {
+			last.First, last.On = "lost", last.On+1
+		}
+		appends = append(appends, last.Append(bustest.Background(t), b.Log, r, events.WriterHarness,
+			[]events.Event{bustest.Fact(fmt.Sprint("mine", i), r)}))
+	}
+	release()
+	for i, p := range appends {
+		_, err := p.Wait(bustest.Within(t, bustest.Patience))
+		if lost := errors.Is(err, bus.ErrLostRace); lost != (i%2 == 0) || !lost && err != nil {
+			t.Errorf("%d: %v", i, err)
 		}
 	}
 }

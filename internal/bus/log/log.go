@@ -42,6 +42,29 @@ type Log struct {
 // New returns the log of the cell of a connection.
 func New(conn *core.Conn) *Log { return &Log{conn: conn} }
 
+// Last is the last commit of a session that a writer has folded.
+type Last struct {
+	Seq   uint64 // 0: none
+	First string // the id of its first event, "" if it is not known: a restored log may have another commit there
+	On    uint64 // how often the connection had been restored when the log had that commit
+}
+
+// LastOf returns a commit as the last one that a writer has folded.
+func LastOf(c *events.Commit) Last {
+	if len(c.Events) == 0 {
+		return Last{Seq: c.Seq}
+	}
+	return Last{Seq: c.Seq, First: c.Events[0].ID}
+}
+
+// Append is [Log.AppendAsync] of a writer that knows its last commit. Before anything is sent on a newer connection
+// than the one on which the log had that commit, and before the same events are sent again, the log is asked for
+// it. The error is [core.ErrLostRace] if another one is in its place.
+func (last Last) Append(ctx context.Context, l *Log, r events.Ref, w events.Writer,
+	evs []events.Event) core.Pending {
+	return l.appendAsync(ctx, r, w, last, &last.On, evs)
+}
+
 // Append stores facts of one session as one commit and returns its place in the log. after is the session's last commit
 // that the writer has folded, 0 for none: if another writer was first, nothing is stored and the error is
 // [core.ErrLostRace]. The same events appended again with the same after are recognised by the first one's id: Append
@@ -71,6 +94,12 @@ func (l *Log) Append(ctx context.Context, r events.Ref, w events.Writer, after u
 // of unacknowledged publishes is full. The caller may reuse the events when it returns.
 func (l *Log) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, after uint64,
 	evs []events.Event) core.Pending {
+	return l.appendAsync(ctx, r, w, Last{Seq: after}, nil, evs)
+}
+
+func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, last Last, on *uint64,
+	evs []events.Event) core.Pending {
+	after := last.Seq
 	op := "append to " + r.String()
 	err := r.Validate()
 	var body []byte
@@ -95,6 +124,9 @@ func (l *Log) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 				v, err := l.endBefore(ctx, after)
 				return v, c.Seq, err
 			}
+			if last.First != "" && LastOf(&c).First != last.First { // the log was restored, and written since
+				return core.Lost, 0, nil
+			}
 			return core.Undecided, 0, nil
 		case err != nil:
 			return core.Undecided, 0, err
@@ -104,10 +136,11 @@ func (l *Log) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		}
 		return core.Lost, 0, nil
 	}
+	write := &core.Write{Op: op, Msg: msg, Look: look, On: on}
 	if l.conn.Together.Load() {
-		return l.conn.BeginBatched(guard, &core.Write{Op: op, Msg: msg, Look: look})
+		return l.conn.BeginBatched(guard, write)
 	}
-	return l.conn.Begin(ctx, &core.Write{Op: op, Msg: msg, Look: look})
+	return l.conn.Begin(ctx, write)
 }
 
 // endBefore is the verdict about a log whose session ends before a commit that was stored. It is certain if the log has

@@ -850,3 +850,30 @@ func TestTheLogOfAClusterTakesNoBatches(t *testing.T) {
 		t.Error("documents and views can no longer be stored together")
 	}
 }
+
+// restoredLog is a log whose second commit is not the one that was stored first: the broker was restored from a copy
+// that had only the first one, and another writer has continued. It returns that lost commit as the last one.
+func restoredLog(t *testing.T) (b *bus.Bus, lost log.Last) {
+	t.Helper()
+	b = natstest.Bus(t, natstest.Start(t))
+	bustest.MustAppend(t, b, bustest.Session, 0, "first", "other")
+	return b, log.Last{Seq: 2, First: "lost", On: b.Reconnects()}
+}
+
+// TestAppendToAnotherLog: an append on a newer connection than the one on which the log had the writer's last commit is
+// sent only if the log has that commit.
+func TestAppendToAnotherLog(t *testing.T) {
+	b, last := restoredLog(t)
+	ctx := bustest.Within(t, bustest.Patience)
+	last.On++ // compared on another connection than the present one
+	appended := func() (uint64, error) {
+		return last.Append(ctx, b.Log, bustest.Session, events.WriterHarness, bustest.Facts("mine")).Wait(ctx)
+	}
+	if seq, err := appended(); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("stored at %d: %v", seq, err)
+	}
+	last.First = "other"
+	if seq, err := appended(); err != nil || seq != 3 {
+		t.Errorf("stored at %d: %v", seq, err)
+	}
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 )
@@ -35,7 +36,8 @@ func (c *Conn) BeginBatched(key string, w *Write) Pending {
 // acknowledgements.
 func (c *Conn) sendBatched(writes []*batchedWrite) {
 	ctx := context.Background() // a missing acknowledgement soon becomes an error
-	if len(writes) >= BatchMin {
+	stale := func(x *batchedWrite) bool { return c.restoredSince(x.w.On) }
+	if len(writes) >= BatchMin && !slices.ContainsFunc(writes, stale) {
 		msgs := make([]*nats.Msg, len(writes))
 		for i, x := range writes {
 			msgs[i] = x.w.Msg
@@ -49,7 +51,7 @@ func (c *Conn) sendBatched(writes []*batchedWrite) {
 		}
 	}
 	for _, x := range writes {
-		x.s = c.Send(ctx, x.w.Msg)
+		x.s = c.sendOn(ctx, x.w, x.w.On)
 	}
 	for _, x := range writes {
 		s := Sent{subject: x.s.subject, at: x.s.at, done: true}

@@ -177,6 +177,10 @@ type Write struct {
 	Msg *nats.Msg
 	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
 	Look func(ctx context.Context) (Verdict, uint64, error)
+	// On is how often the connection had been restored when the stream was compared with what the guard stands for
+	// ([Conn.Reconnects]). A stream that was restored from an older copy can have another message in its place. So Look
+	// is asked before each publish on a newer connection. nil: the guard is enough.
+	On *uint64
 	// BusyMax limits how long the write is sent again while each answer is that others with its guard are in flight; 0:
 	// [leaderGraceMS].
 	BusyMax time.Duration
@@ -192,8 +196,21 @@ func (w *Write) busyMax() time.Duration {
 
 // Begin sends a guarded write; the result is certain when Wait returns without [ErrUnreachable].
 func (c *Conn) Begin(ctx context.Context, w *Write) Pending {
-	s := c.Send(ctx, w.Msg)
+	s := c.sendOn(ctx, w, w.On)
 	return Pending{wait: func(ctx context.Context) (uint64, error) { return c.settle(ctx, w, s) }}
+}
+
+// restoredSince says whether the connection was restored since it had been restored so often. nil: it does not matter.
+func (c *Conn) restoredSince(on *uint64) bool { return on != nil && *on != c.Reconnects() }
+
+// sendOn publishes a guarded write if the connection was not restored since the stream was compared. If it was, nothing
+// is sent, and the result is that of a publish without an answer, after which the stream is asked.
+func (c *Conn) sendOn(ctx context.Context, w *Write, on *uint64) Sent {
+	if c.restoredSince(on) {
+		return Sent{done: true, failed: fmt.Errorf("%w: publish to %s: the connection was restored", ErrUnreachable,
+			w.Msg.Subject)}
+	}
+	return c.Send(ctx, w.Msg)
 }
 
 // settle waits for a write and, if it was refused or not answered, finds out its outcome, and sends it again under the
@@ -214,7 +231,11 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		if lost && !busy {
 			refused++
 		}
-		waited := waiting.lasts(busy)
+		waited, on := waiting.lasts(busy), w.On
+		if on != nil {
+			n := c.Reconnects()
+			on = &n
+		}
 		v, seq, err := c.checkAgain(ctx, w, lost)
 		if short && v == Undecided {
 			refused = 0 // for lack of the guard's commit, which the leader has applied since
@@ -245,7 +266,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		case !lost && refused == 0 && !Pause(ctx, pace.NextBackOff()):
 			return 0, c.Late(w.Op, ctx.Err())
 		}
-		s = c.Send(ctx, w.Msg)
+		s = c.sendOn(ctx, w, on)
 	}
 }
 
