@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -302,10 +303,20 @@ func (t *Turn) FailWith(ctx context.Context, err error) error {
 	return t.Fail(ctx, f, hadOutput)
 }
 
-// Stop ends the turn on request, or confirms the request if the turn had ended before. Actor: person, compaction or
-// stall, as the [*StopError] has it. Errors are those of [Turn.Complete]; [ErrEnded] means that the turn had ended and
-// that no stop waits to be confirmed.
+// Stop ends the turn on request, or confirms the request if the turn had ended before. Actor: that of the [*StopError],
+// else [events.ActorPerson], [events.ActorCompaction] or [events.ActorStall]; a person who stops the turn in the agent
+// itself is a person, too. Errors are those of [Turn.Complete]; [ErrEnded] means that the turn had ended and that no
+// stop waits to be confirmed; [events.ErrMalformed], another actor.
 func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
+	switch actor {
+	case events.ActorPerson, events.ActorCompaction, events.ActorStall:
+	default: // newer services may have more actors
+		asked, ok := errors.AsType[*StopError](context.Cause(t.Context()))
+		if !ok || asked.Actor != actor {
+			return fmt.Errorf("harness: turn %s in %s: %w: actor %q: want %s, %s or %s", t.id, t.s.ref,
+				events.ErrMalformed, actor, events.ActorPerson, events.ActorCompaction, events.ActorStall)
+		}
+	}
 	return t.s.Append(ctx, events.TurnStopped{Turn: t.id, Actor: actor, Reason: reason})
 }
 

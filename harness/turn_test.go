@@ -308,6 +308,33 @@ func TestStops(t *testing.T) {
 	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
 }
 
+// TestActorsOfStops: a turn is stopped by one of the actors of the contract, or by that of its request, which a newer
+// service may have made. Another one ends nothing.
+func TestActorsOfStops(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	for _, actor := range []string{events.ActorPerson, events.ActorCompaction, events.ActorStall, "quota"} {
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{Content: "x"}))
+		wrong := []string{"", "Person", "quota"}
+		if actor == "quota" {
+			w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: turn.ID(), Actor: actor})
+			wrong = []string{"", "Person", "budget"}
+			wantErr(t, ended(t, turn.Context()), harness.ErrStopped)
+		}
+		for _, other := range wrong {
+			wantErr(t, turn.Stop(w.ctx, other, ""), events.ErrMalformed)
+		}
+		if st := w.state("s"); st.Turn == nil || st.Turn.ID != turn.ID() {
+			t.Fatalf("%+v", st.Turn)
+		}
+		check(t, turn.Stop(w.ctx, actor, ""))
+		if l := w.state("s").LastTurn; l.ID != turn.ID() || l.Outcome != session.OutcomeStopped || l.Actor != actor {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
 // TestStopConfirmedDuringTheStart: a person stops a turn while the process is about to end it as stopped, and then to
 // start another one. The end is the receipt for the stop, so that the stop cannot move to the next turn: the start is
 // refused, once.

@@ -47,6 +47,9 @@
 // [Step.Adopt] what continues; the caller adopts it in the same commit, and delivers the decisions about those prompts
 // by [Proxy.Decided], also those that were made meanwhile. If it starts no other process, it calls [Proxy.AgentGone].
 //
+// A caller whose own process outlives that of the agent can keep its incarnation. It says so by [Proxy.AgentReturns],
+// which ends the calls of the dead process in the log. Nothing is adopted then.
+//
 // The caller calls [Proxy.EditorLeft] when the connection of the editor ends, [Proxy.Stop] when a person stops the turn
 // elsewhere, and [Proxy.TurnEnded] when the log has ended a turn. Time limits are the caller's: a process that does not
 // reply while it is restored is ended, and the next one is started, as at any other death.
@@ -142,7 +145,9 @@ type Proxy struct {
 	chores   []chore
 	deferred []postponed               // of the editor, for the next process of the agent
 	late     map[string]harness.Answer // about prompts of the process that has ended
+	kept     bool                      // the caller keeps its incarnation when the agent's process ends
 	away     bool                      // the editor has left
+	turns    int                       // replies of the agent to prompt requests
 	greet    bool                      // the next editor has to be greeted in the agent's place
 
 	report Report

@@ -499,7 +499,7 @@ func TestCancelledLost(t *testing.T) {
 			`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}`},
 		"the request": {func(w *world) { w.editor(cancelRequestTwo) },
 			`{"jsonrpc":"2.0","id":2,"error":{"code":-32800,`},
-		"elsewhere": {func(w *world) { w.do(w.proxy.Stop(w.now(), "s1")) },
+		"elsewhere": {func(w *world) { w.stop() },
 			`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}`},
 	} {
 		w := asked(t)
@@ -526,20 +526,56 @@ func TestCancelledLost(t *testing.T) {
 // TestStop checks that a person stops a running turn from outside of the editor.
 func TestStop(t *testing.T) {
 	w := atTurn(t, agent.ContentTitles)
-	w.do(w.proxy.Stop(w.now(), "s9"))
+	turn := w.states["s1"].Turn.ID
+	w.do(w.proxy.Stop(w.now(), turn+"0", events.ActorPerson, ""))
 	if n := w.count(Agent, methodCancel); n != 0 {
-		t.Error("the turn of another session is stopped")
+		t.Error("another turn is stopped")
 	}
-	w.do(w.proxy.Stop(w.now(), "s1"))
+	w.stop()
 	if m, err := parse([]byte(w.last(Agent))); err != nil || m.method != methodCancel || m.sessionID() != "s1" {
 		t.Errorf("the agent got %s", w.last(Agent))
 	}
 	w.reply(methodPrompt, `"result":{"stopReason":"cancelled"}`)
+	if end := w.facts[len(w.facts)-1]; !strings.Contains(end, `"actor":"person","reason":"enough"`) {
+		t.Errorf("the turn ends with %s", end)
+	}
+	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
 	sent := len(w.to(Agent))
-	w.do(w.proxy.Stop(w.now(), "s1"))
-	w.do(w.proxy.Stop(w.now(), "s9"))
+	w.do(w.proxy.Stop(w.now(), turn, events.ActorPerson, ""))
 	if got := w.to(Agent)[sent:]; len(got) > 0 {
-		t.Errorf("without a turn the agent got %v", got)
+		t.Errorf("the next turn is stopped: %v", got)
+	}
+}
+
+// stop has a person stop the turn of the session outside of the editor.
+func (w *world) stop() {
+	w.do(w.proxy.Stop(w.now(), w.states["s1"].Turn.ID, events.ActorPerson, "enough"))
+}
+
+// TestStopAtAPermission checks that the agent gets one reply to the permission for which it waits when its turn is
+// stopped outside of the editor, or when the log has ended it. An agent may wait for it before it ends the turn.
+func TestStopAtAPermission(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		w := asked(t)
+		id := w.id(Editor, methodPermission)
+		if ended {
+			turn := w.states["s1"].Turn.ID
+			w.commit(w.states["s1"], events.WriterReconciler, events.ServiceSource("reconciler", "1"),
+				w.states["s1"].Epoch, events.TurnStopped{Turn: turn, Actor: events.ActorPerson})
+			w.do(w.proxy.TurnEnded(w.now(), turn, "enough"))
+		} else {
+			w.stop()
+		}
+		w.editor(`{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
+		got := w.to(Agent)
+		if n := w.count(Agent, `"outcome":"cancelled"`); n != 1 || w.count(Agent, `"selected"`) != 0 ||
+			!strings.Contains(got[len(got)-2], methodCancel) {
+			t.Errorf("ended %v: %d replies: %v", ended, n, got)
+		}
+		w.reply(methodPrompt, `"result":{"stopReason":"cancelled"}`)
+		if len(w.open()) > 0 {
+			t.Errorf("ended %v: open %v", ended, w.open())
+		}
 	}
 }
 
@@ -1353,6 +1389,22 @@ func TestQuestionOfTheDead(t *testing.T) {
 		if len(w.open()) > 0 || w.last(Editor) != fmt.Sprintf(agentEnd, "2") {
 			t.Errorf("answered %v: open %v, the editor got %v", answered, w.open(), w.to(Editor))
 		}
+	}
+}
+
+// TestQuestionThatIsPutAway checks a question whose process has ended, and that a person dismisses: its call ends in
+// the log before the turn does.
+func TestQuestionThatIsPutAway(t *testing.T) {
+	w := begun(t)
+	w.kept = true
+	w.editor(editorPrompt)
+	w.agent(agentCall)
+	w.agent(fmt.Sprintf(agentElicits, schemaAll))
+	w.kill(func() {})
+	w.do(w.proxy.Decided(w.now(), w.prompts[0].Prompt, harness.Answer{Status: fold.Dismissed}))
+	w.noCalls()
+	if n := strings.Count(strings.Join(w.facts, ""), "tool.failed"); n != 1 {
+		t.Errorf("%d calls fail: %v", n, w.facts)
 	}
 }
 

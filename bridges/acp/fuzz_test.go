@@ -253,7 +253,7 @@ func (l *life) outside(session string) {
 	}
 	if l.next(2) == 0 {
 		l.log = append(l.log, "a person stops "+session)
-		l.do(l.proxy.Stop(l.now(), session))
+		l.do(l.proxy.Stop(l.now(), st.Turn.ID, events.ActorPerson, "enough"))
 	} else {
 		l.log = append(l.log, "the log ends the turn of "+session)
 		turn := st.Turn.ID

@@ -18,8 +18,9 @@ const byEditor = "editor"
 
 // Reasons of withdrawals.
 const (
-	reasonEditor = "cancelled in the editor"
-	reasonAgent  = "cancelled by the agent"
+	reasonEditor  = "cancelled in the editor"
+	reasonAgent   = "cancelled by the agent"
+	reasonStopped = "the turn is stopped"
 )
 
 // optionsMax is the largest number of options that a question has in the log. All of them are in the editor.
@@ -210,7 +211,10 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 	}
 	if q.lost && p.phase != running {
 		q.closed, p.late[id] = true, a
-		return nil
+		if p.kept { // the end of the turn would end the call without the answer
+			p.endAsked(q, a)
+		}
+		return p.take()
 	}
 	p.unask(q)
 	switch {
@@ -218,12 +222,18 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 		p.decidedLost(q, a)
 	case q.isOwn(a):
 		p.send(Agent, q.reply)
-	case q.form != nil:
-		p.send(Agent, replyTo(q.agent, "result", q.form.reply(a)))
 	default:
-		p.send(Agent, replyTo(q.agent, "result", q.permissionReply(a)))
+		p.send(Agent, replyTo(q.agent, "result", q.result(a)))
 	}
 	return p.take()
+}
+
+// result is what the agent's request gets for a decision.
+func (q *prompt) result(a harness.Answer) json.RawMessage {
+	if q.form != nil {
+		return q.form.reply(a)
+	}
+	return q.permissionReply(a)
 }
 
 // unask forgets a prompt: it needs no answer any more.

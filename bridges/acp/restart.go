@@ -126,8 +126,7 @@ func (p *Proxy) lose(s *session, why string) {
 		c.lost = true
 		waits := slices.ContainsFunc(c.prompts, func(q *prompt) bool { return p.prompts[q.id] == q })
 		if !c.done && !waits {
-			p.failOnScreen(s, c, "Interrupted: the agent's process ended while this ran ("+why+
-				"). It may have had an effect.")
+			p.failOnScreen(s, c, textDied(why))
 		}
 	}
 	for _, id := range slices.Concat(s.loose, s.replayed) {
@@ -135,6 +134,52 @@ func (p *Proxy) lose(s *session, why string) {
 	}
 	s.loose, s.replayed = nil, nil
 	p.forget(s)
+}
+
+// AgentReturns returns what to do when the agent's process has ended, and the caller keeps its incarnation until the
+// next one has started: the calls that ran end in the log, and what the editor says to a question is recorded at once.
+// It follows [Proxy.AgentExited].
+func (p *Proxy) AgentReturns(at time.Time, why string) []Step {
+	p.receivedAt(at)
+	p.kept = true
+	for _, s := range p.order {
+		for _, acp := range slices.Sorted(maps.Keys(s.calls)) {
+			c := s.calls[acp]
+			waits := slices.ContainsFunc(c.prompts, func(q *prompt) bool {
+				return q.form != nil && p.prompts[q.id] == q
+			})
+			if c.lost && !waits {
+				p.closeLost(s, c, textDied(why))
+			}
+		}
+	}
+	return p.take()
+}
+
+// canReturn reports whether the next process of the agent can have the sessions: it can load or resume them.
+func (p *Proxy) canReturn() bool {
+	return p.init != nil && (string(p.caps["loadSession"]) == "true" ||
+		members(p.caps["sessionCapabilities"])["resume"] != nil)
+}
+
+// hangs reports whether the agent owes a reply while it is restored, and does not wait for one itself.
+func (p *Proxy) hangs() bool {
+	return p.phase == restoring && !slices.ContainsFunc(slices.Collect(maps.Values(p.asks)), func(a *ask) bool {
+		return a.prompt == nil || !a.prompt.lost
+	})
+}
+
+// closeLost ends a call of a dead process in the log. A caller that gives up its incarnation leaves that to recovery.
+func (p *Proxy) closeLost(s *session, c *call, why string) {
+	if p.kept && !c.closed {
+		c.closed = true
+		p.record(s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: failure.Interrupted, Text: why}})
+	}
+}
+
+// textDied says what became of a call that ran.
+func textDied(why string) string {
+	return "Interrupted: the agent's process ended while this ran (" + why + "). It may have had an effect."
 }
 
 func (p *Proxy) failOnScreen(s *session, c *call, why string) {
@@ -172,6 +217,10 @@ func (p *Proxy) deferredBytes() (n int) {
 func (p *Proxy) repliedEarly(m message) {
 	id, ok := m.ownID()
 	a := p.asks[id]
+	if ok && a != nil && a.prompt != nil && p.kept {
+		p.fromEditor(m, false)
+		return
+	}
 	if ok && a != nil && a.prompt != nil && a.prompt.lost && a.prompt.early == nil {
 		a.prompt.early = &m
 		return
@@ -410,7 +459,7 @@ func (p *Proxy) waits(s *session) bool {
 
 // stopLost ends a turn that no process of the agent has, as its user wants.
 func (p *Proxy) stopLost(s *session, line []byte) {
-	p.giveUp(s, events.TurnStopped{Turn: s.turn.id, Actor: events.ActorPerson, Reason: reasonEditor}, line)
+	p.giveUp(s, s.turn.stopped(), line)
 }
 
 // giveUp ends the open turn of a session, which no process of the agent has, and its prompt request.
@@ -447,13 +496,22 @@ func (p *Proxy) cancelLost(id json.RawMessage) bool {
 	return true
 }
 
-// Stop returns what to do when a person stops the turn of a session outside of the editor: the same as for a
-// cancellation in it. The session is named by its id in Holdfast.
-func (p *Proxy) Stop(at time.Time, session string) []Step {
+// Stop returns what to do when a turn is stopped outside of the editor: the same as for a cancellation in it, and the
+// requests of the agent that wait in the turn are withdrawn, as an editor does that cancels. The turn has its id in
+// Holdfast.
+func (p *Proxy) Stop(at time.Time, turn, actor, reason string) []Step {
 	p.receivedAt(at)
-	for _, s := range p.order {
-		if s.id == session && s.turn != nil {
-			p.cancelTurn(p.cancellation(s))
+	i := slices.IndexFunc(p.order, func(s *session) bool { return s.turn != nil && s.turn.id == turn })
+	if i < 0 {
+		return nil // it has ended, and a stop of it does not stop the next one
+	}
+	s := p.order[i]
+	u := s.turn
+	u.stop = &events.TurnStopped{Turn: turn, Actor: actor, Reason: reason}
+	p.cancelTurn(p.cancellation(s))
+	for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
+		if q := p.prompts[key]; q.turn == u && !q.lost {
+			p.withdraw(q, reasonStopped)
 		}
 	}
 	return p.take()
@@ -486,6 +544,11 @@ func (p *Proxy) TurnEnded(at time.Time, turn, why string) []Step {
 		p.dropTurn(s, errorTo(s.current.id, codeInternal, why))
 	} else {
 		p.send(Agent, p.cancellation(s).raw)
+		for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
+			if q := p.prompts[key]; q.s == s && !q.lost {
+				p.send(Agent, replyTo(q.agent, "result", q.result(harness.Answer{Status: fold.Withdrawn})))
+			}
+		}
 		p.endTurn(s)
 	}
 	return p.take()
@@ -521,26 +584,12 @@ func (s *session) heard() {
 // decidedLost brings a decision about a prompt of a dead process to the present one: in words, and for a permission as
 // the reply to the next equal request.
 func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
-	s := q.s
-	said := string(a.Status)
-	if a.Status == fold.Answered {
-		var words []string
-		for _, x := range a.Answers {
-			words = append(words, append(slices.Clone(x.Selected), x.Text)...)
-		}
-		said = strings.Trim(strings.Join(words, ", "), ", ")
-	}
+	s, said := q.s, inWords(a)
 	if q.form == nil {
 		s.grants = append(s.grants, grantKept{q.key, a})
 	}
 	if c := q.about; c != nil && !c.done {
-		switch {
-		case q.form == nil: // a permission has no call in the log
-		case a.Status == fold.Answered:
-			p.record(s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(encode(said))})
-		case a.Status == fold.Rejected:
-			p.record(s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool, Text: said}})
-		}
+		p.endAsked(q, a)
 		p.failOnScreen(s, c, textNotRun)
 	}
 	if s.turn == nil || q.turn != s.turn {
@@ -549,6 +598,35 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 	s.said = append(s.said, fmt.Sprintf(textAnswered, q.title, said))
 	if s.current.lost && !p.waits(s) {
 		p.goOn(s)
+	}
+}
+
+// inWords returns a decision as the agent reads it.
+func inWords(a harness.Answer) string {
+	if a.Status != fold.Answered {
+		return string(a.Status)
+	}
+	var words []string
+	for _, x := range a.Answers {
+		words = append(words, append(slices.Clone(x.Selected), x.Text)...)
+	}
+	return strings.Trim(strings.Join(words, ", "), ", ")
+}
+
+// endAsked records the end of a dead process's call with a decision about its question. A permission has no call in the
+// log.
+func (p *Proxy) endAsked(q *prompt, a harness.Answer) {
+	c := q.about
+	switch {
+	case q.form == nil || c == nil || c.closed:
+	case a.Status == fold.Answered:
+		c.closed = true
+		p.record(q.s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(encode(inWords(a)))})
+	case a.Status == fold.Rejected:
+		c.closed = true
+		p.record(q.s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool, Text: inWords(a)}})
+	default:
+		p.closeLost(q.s, c, textNotRun)
 	}
 }
 

@@ -10,13 +10,37 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// kill ends the agent's process and starts the next one. The supervisor has another incarnation then.
+// kill ends the agent's process and starts the next one. The supervisor has another incarnation then, unless it keeps
+// its own.
 func (w *world) kill(meanwhile func()) {
 	w.do(w.proxy.AgentExited(w.now(), "exit 137"))
+	if w.kept {
+		w.do(w.proxy.AgentReturns(w.now(), "exit 137"))
+		w.noCalls()
+		meanwhile()
+		w.do(w.proxy.AgentStarted(w.now()))
+		return
+	}
 	w.owned = map[string]bool{}
 	meanwhile()
 	w.incarnation++
 	w.do(w.proxy.AgentStarted(w.now()))
+}
+
+// noCalls checks that no call is open in the log, unless it waits for a person.
+func (w *world) noCalls() {
+	w.t.Helper()
+	for _, st := range w.states {
+		for id := range st.Tools {
+			waits := false
+			for _, q := range st.Prompts {
+				waits = waits || q.Call == id && q.Status == "awaiting"
+			}
+			if !waits {
+				w.t.Errorf("call %s of the dead process is open in the log", id)
+			}
+		}
+	}
 }
 
 // decide answers every open prompt, as a person at the command line does.
@@ -141,6 +165,7 @@ type plan struct {
 	twice    int  // the next process is killed behind so many lines; negative: it is not
 	cancels  bool // the editor cancels while no process runs
 	leaves   bool // the editor leaves while no process runs
+	kept     bool // the supervisor keeps its incarnation
 }
 
 // TestKilledAtEveryMessage kills the agent of every recording behind every message. The editor sees one end for each
@@ -177,6 +202,14 @@ func TestKilledAtEveryMessage(t *testing.T) {
 				return strings.Contains(string(e.Msg), methodPermission) || strings.Contains(string(e.Msg),
 					methodElicitation)
 			})
+			for i, x := range plans { // a supervisor that keeps its incarnation, and every second time another one
+				x.kept, x.name = true, x.name+", same incarnation"
+				if (at+i)%2 == 0 {
+					plans = append(plans, x)
+				} else {
+					plans[i] = x
+				}
+			}
 			for _, x := range plans {
 				if !asks && (x.again || x.answered != "") && x.twice < 0 && !x.leaves && x.caps == "" {
 					continue // the same as another plan
@@ -190,7 +223,7 @@ func TestKilledAtEveryMessage(t *testing.T) {
 			}
 		}
 	}
-	if kills < 4000 {
+	if kills < 6000 {
 		t.Errorf("%d kills", kills)
 	}
 }
@@ -273,6 +306,7 @@ func (k *killing) says(m message) {
 // killed plays a recording until the agent is killed. The rest of what the editor said follows.
 func killed(t *testing.T, x plan, entries []entry) {
 	w := newWorld(t, agent.ContentTitles)
+	w.kept = x.kept
 	k := &killing{world: w, plan: x, peers: newPeers(w), requests: map[string]bool{}}
 	for i, e := range entries {
 		if i == x.at {

@@ -2,9 +2,11 @@ package acp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -16,14 +18,18 @@ import (
 
 // Limits of a runner.
 const (
-	outboxBytesMax = 16 << 20              // that wait for a peer; then its other side is not read
-	moreWait       = 50 * time.Millisecond // how long a call that is announced waits for its input
-	goodbyeWait    = 3 * time.Second       // for the last facts, and for the end of the lease
-	deliverWait    = time.Second           // for the last lines to the editor
+	outboxBytesMax = 16 << 20               // that wait for a peer; then its other side is not read
+	moreWait       = 50 * time.Millisecond  // how long a call that is announced waits for its input
+	goodbyeWait    = 3 * time.Second        // for the last facts, and for the end of the lease
+	deliverWait    = time.Second            // for the last lines to the editor
+	restartMin     = 250 * time.Millisecond // before the first restart of the agent; then twice as long each time
+	restartMax     = 8 * time.Second
+	restoreMax     = time.Minute // without a line of an agent that is restored
 )
 
 // Runner runs a [Proxy] between an editor, on its input and output, and a process of an agent. It appends the facts of
-// a step, then sends its lines.
+// a step, then sends its lines. It does not read the editor while 16 MiB wait for an agent that does not read: as in a
+// pipe, the agent gets no cancellation then, and the end of the editor is noticed when the agent reads again.
 //
 // The agent works without a broker. A fact waits for at most Wait until it is stored; then its lines are sent all the
 // same, and a prompt that is stored later says so: `late` in its native data. While a session is behind, nothing waits
@@ -39,13 +45,19 @@ type Runner struct {
 	Wait time.Duration
 	// Linger is how long the agent may end its turns after the editor has left.
 	Linger time.Duration
-	In     io.Reader // of the editor
-	Out    io.Writer
+	// Restarts is how often the agent is started again, when its process has ended by itself, before it has ended a
+	// turn. An agent that has not replied to initialize, or that can neither load nor resume a session, is not started
+	// again.
+	Restarts int
+	In       io.Reader // of the editor
+	Out      io.Writer
 	// Say tells the user a sentence.
 	Say func(sentence string)
+
+	restoreWait time.Duration // default: a minute
 }
 
-// EndedError says that the agent's process ended by itself.
+// EndedError says that the agent's process ended by itself, and is not started again.
 type EndedError struct{ Reason string }
 
 // Error implements error.
@@ -60,6 +72,17 @@ type run struct {
 	toAgent *outbox
 	store   *store
 	gone    bool // the editor has left
+	ends    bool // the agent is being ended
+	fault   error
+
+	down     bool   // the process has ended, and its lines are read
+	why      string // it has
+	restarts int    // since the agent has ended a turn
+	replies  int    // to prompt requests, at the last restart
+
+	exited, over  <-chan struct{}  // the process has ended; its lines are read, too
+	linger, again <-chan time.Time // the editor's time is over; the agent is started again
+	more, mute    *time.Timer      // no further line of the agent is there; for long
 }
 
 // input is a line of the editor, or the end of its input.
@@ -92,8 +115,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	if !r.Require {
 		st.connectLater()
 	}
-	x := &run{Runner: r, proxy: New(Config{Run: rand.Text()[:12], Content: r.Content}), process: process,
-		editor: newOutbox(), toAgent: newOutbox(), store: st}
+	own := *r
+	x := &run{Runner: &own, proxy: New(Config{Run: rand.Text()[:12], Content: r.Content}), process: process,
+		exited: process.Exited(), editor: newOutbox(), toAgent: newOutbox(), store: st}
 	go x.toAgent.write(process.Send)
 	go x.editor.write(func(line []byte) error {
 		_, err := r.Out.Write(append(slices.Clip(line), '\n'))
@@ -108,63 +132,150 @@ func (x *run) loop(ctx context.Context) error {
 	stop := make(chan struct{})
 	defer close(stop)
 	go readLines(x.In, inputs, stop)
-	more := time.NewTimer(moreWait)
-	defer more.Stop()
-	var linger <-chan time.Time
-	stopping := false
-	end := func() {
-		if !stopping {
-			stopping = true
-			go x.process.Stop()
-		}
-	}
+	x.restoreWait = cmp.Or(x.restoreWait, restoreMax)
+	x.more, x.mute = time.NewTimer(moreWait), time.NewTimer(x.restoreWait)
+	defer x.more.Stop()
+	defer x.mute.Stop()
 	done := ctx.Done()
 	for {
 		editor, lines := inputs, x.process.Lines()
-		if x.toAgent.full() || x.gone {
+		if x.toAgent.full() || x.gone || x.fault != nil {
 			editor = nil
 		}
-		if x.editor.full() && !x.gone {
+		if x.over != nil || x.down || x.editor.full() && !x.gone && !x.ends && x.exited != nil {
 			lines = nil
 		}
 		select {
 		case in := <-editor:
-			if in.err == nil {
-				x.do(x.proxy.FromEditor(time.Now(), in.line))
-				continue
-			}
-			if !errors.Is(in.err, io.EOF) {
-				x.Say("the editor's input cannot be read: " + in.err.Error())
-			}
-			x.gone = true
-			x.do(x.proxy.EditorLeft(time.Now()))
-			linger = time.After(x.Linger)
+			x.said(in)
 		case line, ok := <-lines:
-			if !ok {
-				<-x.process.Done()
-				return x.ended(stopping)
-			}
-			x.do(x.proxy.FromAgent(time.Now(), line))
-			more.Reset(moreWait)
-		case <-more.C:
+			x.agentSaid(line, ok)
+		case <-x.over:
+			x.died()
+		case <-x.again:
+			x.restart()
+		case <-x.mute.C:
+			x.endHanging()
+		case <-x.exited:
+			x.exited = nil // what is left is limited
+		case <-x.more.C:
 			x.do(x.proxy.Flush())
 		case d := <-x.store.decided:
 			x.decided(d)
-		case id := <-x.store.stops:
-			x.do(x.proxy.Stop(time.Now(), id))
+		case s := <-x.store.stops:
+			x.stopped(s)
 		case <-x.editor.drained:
 		case <-x.toAgent.drained:
-		case <-linger:
+		case <-x.linger:
 			x.Say("the editor has left, and the turn has not ended in time: the agent is ended")
-			end()
+			x.end()
 		case <-done:
 			done = nil
-			end()
+			x.end()
 		}
 		if x.gone && !x.proxy.busy() {
-			end()
+			x.end()
+		}
+		if x.down && (x.ends || x.again == nil) {
+			return x.ended()
 		}
 	}
+}
+
+// stopped has a turn stopped that was stopped outside of the editor.
+func (x *run) stopped(s stopped) {
+	if s.ended {
+		x.do(x.proxy.TurnEnded(time.Now(), s.turn, firstOf(s.reason, reasonStopped)))
+		return
+	}
+	x.do(x.proxy.Stop(time.Now(), s.turn, s.actor, s.reason))
+}
+
+// end ends the agent.
+func (x *run) end() {
+	if !x.ends {
+		x.ends = true
+		go x.process.Stop()
+	}
+}
+
+// said takes in a line of the editor, or the end of its input.
+func (x *run) said(in input) {
+	if in.err == nil {
+		x.do(x.proxy.FromEditor(time.Now(), in.line))
+		return
+	}
+	if !errors.Is(in.err, io.EOF) {
+		x.Say("the editor's input cannot be read: " + in.err.Error())
+	}
+	if errors.Is(in.err, agent.ErrLineTooLong) { // the editor is there: its requests get an error
+		x.fault = fmt.Errorf("acp: the editor's input: %w", in.err)
+		x.end()
+		return
+	}
+	x.gone = true
+	x.do(x.proxy.EditorLeft(time.Now()))
+	x.linger = time.After(x.Linger)
+}
+
+// agentSaid takes in a line of the agent, or the end of its lines.
+func (x *run) agentSaid(line []byte, ok bool) {
+	if !ok {
+		x.over = x.process.Done()
+		return
+	}
+	x.do(x.proxy.FromAgent(time.Now(), line))
+	x.more.Reset(moreWait)
+	x.mute.Reset(x.restoreWait)
+}
+
+// endHanging ends a process of the agent that does not reply while it is restored.
+func (x *run) endHanging() {
+	if x.proxy.hangs() {
+		x.Say("the agent does not reply while its sessions are loaded: its process is ended")
+		x.process.Kill()
+	}
+	x.mute.Reset(x.restoreWait)
+}
+
+// died takes in the end of the agent's process, and decides when the next one is started.
+func (x *run) died() {
+	x.down, x.over, x.why = true, nil, x.process.Exit()
+	x.do(x.proxy.AgentExited(time.Now(), x.why))
+	x.toAgent.end(0)
+	if x.again = x.pause(); x.again != nil {
+		x.do(x.proxy.AgentReturns(time.Now(), x.why))
+	}
+}
+
+// pause returns the pause before the agent is started again; nil: it is not.
+func (x *run) pause() <-chan time.Time {
+	if n := x.proxy.turns; n > x.replies {
+		x.replies, x.restarts = n, 0
+	}
+	if x.ends || x.restarts >= x.Restarts || !x.proxy.canReturn() {
+		return nil
+	}
+	wait := min(restartMin<<min(x.restarts, 10), restartMax)
+	x.restarts++
+	x.Say(fmt.Sprintf("the agent's process ended (%s): it is started again in %s (%d of %d)", x.why, wait, x.restarts,
+		x.Restarts))
+	return time.After(wait)
+}
+
+// restart starts the next process of the agent, or decides when to try again.
+func (x *run) restart() {
+	process, err := agent.Start(x.Command)
+	if err != nil {
+		x.why = err.Error()
+		x.again = x.pause()
+		return
+	}
+	x.process, x.exited, x.toAgent = process, process.Exited(), newOutbox()
+	x.down, x.again = false, nil
+	go x.toAgent.write(process.Send)
+	x.mute.Reset(x.restoreWait)
+	x.do(x.proxy.AgentStarted(time.Now()))
 }
 
 // readLines reads the editor's lines until its input ends.
@@ -202,8 +313,8 @@ func (x *run) do(steps []Step) {
 		}
 		for _, l := range s.Lines {
 			if l.To == Agent {
-				x.toAgent.put(l.Raw)
-			} else if !x.gone {
+				x.toAgent.put(l.Raw) // a process that has ended gets no more
+			} else if !x.gone && !(x.ends && x.editor.full()) { // an editor that does not read stops no end
 				x.editor.put(l.Raw)
 			}
 		}
@@ -236,26 +347,22 @@ func (p *Proxy) busy() bool {
 	return false
 }
 
-// ended ends the run: the agent's process has ended, and its lines are read.
-func (x *run) ended(asked bool) error {
-	x.do(x.proxy.Flush())
-	why := x.process.Exit()
-	x.do(x.proxy.AgentExited(time.Now(), why))
-	if asked {
+// ended ends the run: the agent's process has ended, and there is no next one.
+func (x *run) ended() error {
+	if x.ends {
 		x.store.leave(goodbyeWait, "")
 	} else {
-		x.store.leave(goodbyeWait, "the agent's process ended: "+why)
+		x.store.leave(goodbyeWait, "the agent's process ended: "+x.why)
 	}
-	for _, s := range x.proxy.AgentGone(time.Now(), why) { // recovery has recorded the ends
+	for _, s := range x.proxy.AgentGone(time.Now(), x.why) { // recovery has recorded the ends
 		s.Session = ""
 		x.do([]Step{s})
 	}
 	x.editor.end(deliverWait)
-	x.toAgent.end(0)
-	if asked {
-		return nil
+	if x.ends {
+		return x.fault
 	}
-	return &EndedError{why}
+	return &EndedError{x.why}
 }
 
 // outbox holds the lines for a peer until it reads them.

@@ -25,6 +25,7 @@ const (
 	connectWait    = 5 * time.Second
 	againMin       = 50 * time.Millisecond
 	againMax       = 5 * time.Second
+	receiptPoll    = 5 * time.Millisecond
 )
 
 // errBehind says that a session is not stored any more, because too many facts wait.
@@ -39,7 +40,7 @@ type store struct {
 	ctx     context.Context // ends when the run has left
 	cancel  context.CancelFunc
 	decided chan decision
-	stops   chan string // sessions whose turn a person has stopped
+	stops   chan stopped
 	up      chan struct{}
 	working sync.WaitGroup
 
@@ -62,6 +63,9 @@ type record struct {
 
 	// By prompt: the taking of the session under which an Ask waits for its decision, or has returned it.
 	asking map[string]int
+
+	// The prompts whose decisions the agent has.
+	had map[string]*harness.Session
 
 	// Of the goroutine that stores.
 	open  *events.SessionOpened // how it is taken
@@ -91,6 +95,7 @@ type entryOf struct {
 // decision is how a prompt was decided in the log, or why the log cannot say it.
 type decision struct {
 	r      *record
+	s      *harness.Session
 	taken  int // of the session, by the Ask that has it
 	prompt string
 	answer harness.Answer
@@ -98,7 +103,7 @@ type decision struct {
 }
 
 func newStore(cfg harness.Config, wait time.Duration, say func(string)) *store {
-	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan string),
+	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan stopped),
 		up: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st
@@ -166,7 +171,8 @@ func (st *store) append(s *Step) []events.Fact {
 	st.mu.Lock()
 	r := st.records[s.Session]
 	if r == nil {
-		r = &record{id: s.Session, asking: map[string]int{}, calls: map[string]bool{},
+		r = &record{id: s.Session, asking: map[string]int{}, had: map[string]*harness.Session{},
+			calls:   map[string]bool{},
 			prompts: map[string]events.PromptRequested{}}
 		st.records[s.Session] = r
 	}
@@ -420,7 +426,7 @@ func (st *store) take(ctx context.Context, r *record) error {
 	owned := s.Context()
 	st.working.Go(func() { st.awaitLoss(owned, r) })
 	if t := s.OpenTurn(); t != nil && t.ID() == r.turn {
-		go st.awaitStop(r.id, t)
+		go st.awaitStop(t)
 	} else if t != nil && r.turn != "" { // another process began it, lost the session, and has no part in it any more
 		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
 			Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}}
@@ -471,7 +477,7 @@ func (st *store) follow(r *record, facts []events.Fact) {
 		case events.TurnStarted:
 			r.turn = f.Turn
 			if t := r.s.OpenTurn(); t != nil && t.ID() == f.Turn {
-				go st.awaitStop(r.id, t)
+				go st.awaitStop(t)
 			}
 		case events.TurnCompleted, events.TurnFailed, events.TurnStopped:
 			r.turn = ""
@@ -502,7 +508,7 @@ func endsTurn(f events.Fact) bool {
 // decision is in the log, so its receipt is, too. The log may have ended the turn, or the call, while this process did
 // not have the session. Then the prompt belongs to none.
 func (st *store) ask(r *record, f events.PromptRequested) {
-	d := decision{r: r, taken: r.taken, prompt: f.Prompt}
+	d := decision{r: r, s: r.s, taken: r.taken, prompt: f.Prompt}
 	st.mu.Lock()
 	asked := r.asking[f.Prompt] == d.taken
 	r.asking[f.Prompt] = d.taken
@@ -535,6 +541,7 @@ func (st *store) stands(d decision) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if d.err == nil {
+		d.r.had[d.prompt] = d.s
 		return true
 	}
 	if d.r.asking[d.prompt] != d.taken {
@@ -544,18 +551,26 @@ func (st *store) stands(d decision) bool {
 	return true
 }
 
-// awaitStop waits until a person stops a turn.
-func (st *store) awaitStop(id string, t *harness.Turn) {
+// stopped is a turn that is to be stopped.
+type stopped struct {
+	turn, actor, reason string
+	ended               bool // the log has its end
+}
+
+// awaitStop waits until a turn is stopped outside of the editor.
+func (st *store) awaitStop(t *harness.Turn) {
 	select {
 	case <-t.Context().Done():
 	case <-st.ctx.Done():
 		return
 	}
-	if !errors.Is(context.Cause(t.Context()), harness.ErrStopped) {
+	cause := context.Cause(t.Context())
+	stop, ok := errors.AsType[*harness.StopError](cause)
+	if !ok {
 		return
 	}
 	select {
-	case st.stops <- id:
+	case st.stops <- stopped{t.ID(), stop.Actor, stop.Reason, errors.Is(cause, harness.ErrEnded)}:
 	case <-st.ctx.Done():
 	}
 }
@@ -580,6 +595,7 @@ func (st *store) leave(wait time.Duration, why string) {
 		case <-ctx.Done():
 		}
 	}
+	st.awaitReceipts(ctx)
 	st.mu.Lock()
 	n := st.facts
 	st.leaving = true
@@ -599,6 +615,35 @@ func (st *store) leave(wait time.Duration, why string) {
 	st.working.Wait()
 	if n > 0 {
 		st.say(fmt.Sprintf("%d facts are not stored", n))
+	}
+}
+
+// awaitReceipts waits until the log has the receipts for the decisions that the agent has: without them recovery has
+// the next process bring them.
+func (st *store) awaitReceipts(ctx context.Context) {
+	owes := func() bool {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		for _, r := range st.records {
+			for id, s := range r.had {
+				in := s.State()
+				q := in.Prompts[id]
+				owed := q != nil && q.Status != fold.Awaiting && in.Tools[q.Call] == nil
+				if owed && !r.behind && s.Context().Err() == nil {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	poll := time.NewTicker(receiptPoll)
+	defer poll.Stop()
+	for owes() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -217,3 +217,49 @@ func TestLeaveWaits(t *testing.T) {
 		t.Errorf("the turn is open: %+v", st.Turn)
 	}
 }
+
+// TestLeaveWaitsForReceipts: a decision that the agent has counts as delivered before the lease ends. Recovery would
+// have the next process bring it.
+func TestLeaveWaitsForReceipts(t *testing.T) {
+	t.Parallel()
+	s := newStored(t)
+	s.connects()
+	s.opens("s1", starts("t1")...)
+	s.mu.Lock()
+	r := s.records["s1"]
+	s.mu.Unlock()
+	add := func(f events.Fact) { // without an Ask, so there is no receipt by itself
+		if err := r.s.Relay(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(permission("p1", "t1"))
+	ref, at := events.Ref{Harness: "h", Session: "s1"}, s.state("s1")
+	evs := []events.Event{events.New(s.bus.NewID(), events.ServiceSource(string(events.WriterLedger), "test"), ref,
+		at.Epoch, time.Now(), answered("p1"))}
+	seq, err := s.bus.Log.Append(t.Context(), ref, events.WriterLedger, at.Seq, evs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bus.Hints.Nudge(ref, seq)
+	natstest.Until(t, "the answer", func() bool {
+		q := r.s.State().Prompts["p1"]
+		return q != nil && q.Status == fold.Answered
+	})
+	s.stands(decision{r: r, s: r.s, prompt: "p1"})
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		s.leave(patience, "killed")
+	}()
+	select {
+	case <-left:
+		t.Error("the lease ends before the receipt is stored")
+	case <-time.After(100 * time.Millisecond): // a leave that does not wait takes less
+		add(events.PromptDelivered{Prompt: "p1"})
+	}
+	<-left
+	if q := s.state("s1").Prompts["p1"]; q != nil {
+		t.Errorf("not delivered: %+v", q)
+	}
+}

@@ -30,6 +30,7 @@ type call struct {
 	output  json.RawMessage
 	content json.RawMessage
 	done    bool // it has ended on the screen
+	closed  bool // it has ended in the log
 	lost    bool // the process that ran it has ended
 	prompts []*prompt
 }
@@ -165,7 +166,7 @@ func (p *Proxy) startCall(s *session, c *call) {
 
 // endCall records the end of a call. Its permissions end with it.
 func (p *Proxy) endCall(s *session, c *call, status string) {
-	c.done = true
+	c.done, c.closed = true, true
 	for _, q := range c.prompts {
 		p.withdraw(q, events.ReasonCallEnded)
 	}

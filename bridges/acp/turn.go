@@ -25,6 +25,15 @@ type turn struct {
 	id        string
 	hadOutput bool
 	cancelled bool
+	stop      *events.TurnStopped // it was stopped outside of the editor
+}
+
+// stopped is the fact that ends a turn which was cancelled.
+func (u *turn) stopped() events.Fact {
+	if u.stop != nil {
+		return *u.stop
+	}
+	return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonEditor}
 }
 
 // promptAsked begins a turn, or has the request wait until the present turn has ended.
@@ -72,6 +81,7 @@ func promptText(params json.RawMessage) string {
 // promptReplied ends the turn, and begins that of the next waiting request.
 func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 	s := q.s
+	p.turns++
 	if s.turn != nil { // it has none if the session was closed meanwhile
 		p.record(s, s.turn.ending(p.cfg.Content, m))
 		p.endTurn(s)
@@ -89,7 +99,7 @@ func (u *turn) ending(content agent.Content, m message) events.Fact {
 	case m.failed != nil:
 		return events.TurnFailed{Turn: u.id, Error: failureOf(content, m.failed), HadOutput: u.hadOutput}
 	case reason == stopCancelled:
-		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: "cancelled in the editor"}
+		return u.stopped()
 	case reason == stopRefusal:
 		return events.TurnFailed{Turn: u.id, HadOutput: u.hadOutput,
 			Error: events.Failure{Kind: failure.ModelRefusal, Text: "the agent refuses to continue"}}

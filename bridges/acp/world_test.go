@@ -76,6 +76,7 @@ type world struct {
 	of          map[string]string // the sessions of prompts
 	decisions   []decided         // all that were handed over
 	leaves      bool              // turns to recovery: a process of the proxy has ended
+	kept        bool              // the incarnation, when the agent is killed
 }
 
 type decided struct {

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,18 +27,22 @@ import (
 const (
 	acpWait   = 2 * time.Second
 	acpLinger = 10 * time.Minute
+
+	acpRestarts = 5
 )
 
 func acpCommand(a *app) *cobra.Command {
 	var harnessID, content string
 	var require bool
+	var restarts int
 	var wait, linger time.Duration
 	long, example := describe(`Run an agent that speaks the Agent Client Protocol (ACP) for an editor, and record what
 it does. The editor starts this command in place of the agent. Messages pass unchanged, except for the ids of requests.
 
 Sessions, turns, calls and permissions are stored before they take effect. A permission can be answered in the editor,
-on the board and by holdfast answer: the first answer counts. When the agent's process ends, its open requests get an
-error that says why, and its sessions are orphaned at once.
+on the board and by holdfast answer: the first answer counts. When the agent's process ends by itself, it is started
+again: its sessions are loaded, their modes and options are set, and open turns continue. If that is not possible, open
+requests get an error that says why, and the sessions are orphaned at once.
 
 Without a broker the agent works all the same: this command says so on standard error, and connects as soon as it can.`,
 		"holdfast acp -- opencode acp", "holdfast acp --content none --require -- claude-agent-acp",
@@ -43,30 +52,37 @@ Without a broker the agent works all the same: this command says so on standard 
 	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
 	f := cmd.Flags()
 	f.StringVar(&harnessID, "harness", "",
-		"the `name` of the harness in Holdfast; by default acp- and the name of the agent's program")
+		"the `name` of the harness in Holdfast; by default acp- and the name of the agent's program, or of its package")
 	f.StringVar(&content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
 	f.BoolVar(&require, "require", false,
 		"do not start the agent before the broker is reachable, for at most --timeout")
 	f.DurationVar(&wait, "wait", acpWait, "how long a message waits until it is stored")
 	f.DurationVar(&linger, "linger", acpLinger, "how long the agent may end its turns after the editor has left")
+	f.IntVar(&restarts, "restart", acpRestarts,
+		"how often the agent is started again before it has ended a turn; 0: never")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		level, err := agent.ParseContent(content)
 		if err != nil {
 			return usage(cmd, "--content: %v", err)
 		}
+		if restarts < 0 {
+			return usage(cmd, "--restart: %d is negative", restarts)
+		}
 		if cmd.ArgsLenAtDash() != 0 {
 			return usage(cmd, "write -- before the agent's command")
 		}
 		if harnessID == "" {
-			harnessID = "acp-" + programOf(args[0]) // a bridge to the same agent has another name
+			harnessID = "acp-" + agentOf(args) // a bridge to the same agent has another name
 		}
+		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
 		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
-			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, In: a.Stdin, Out: a.Stdout,
-			Say: func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) },
+			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
+			Out: a.Stdout, Say: say,
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
-				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version}}
+				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version,
+				Log: slog.New(&sentences{say: say, last: &lastSentence{}})}}
 		return r.Run(cmd.Context())
 	}
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
@@ -82,6 +98,99 @@ func programOf(path string) string {
 	}
 	return name
 }
+
+// runners are programs that fetch a package and run it, with the words in front of the package. Of the options in front
+// of it those in optionsWithValue have a value.
+var (
+	runners = map[string][][]string{"npx": {nil}, "bunx": {nil}, "uvx": {nil}, "pnpx": {nil},
+		"pnpm": {{"dlx"}, {"exec"}}, "yarn": {{"dlx"}}, "npm": {{"exec"}, {"x"}}, "bun": {{"x"}}, "pipx": {{"run"}},
+		"uv": {{"tool", "run"}}}
+	optionsWithValue = []string{"-p", "--package", "-w", "--workspace", "--from", "--with", "--python", "--index",
+		"--index-url", "--spec", "--registry", "--prefix", "--cache"}
+)
+
+// agentOf returns the name of the agent that a command runs: of its package if the program fetches one.
+func agentOf(args []string) string {
+	program := programOf(args[0])
+	for _, words := range runners[strings.TrimSuffix(program, ".cmd")] {
+		if rest := args[1:]; len(rest) > len(words) && slices.Equal(rest[:len(words)], words) {
+			if name := packageOf(rest[len(words):]); name != "" {
+				return name
+			}
+		}
+	}
+	return program
+}
+
+// packageOf returns the name of the first package in the arguments, without its scope, its version and its extras; ""
+// without one.
+func packageOf(args []string) string {
+	for i := 0; i < len(args); i++ {
+		if slices.Contains(optionsWithValue, args[i]) {
+			i++
+			continue
+		}
+		if strings.HasPrefix(args[i], "-") {
+			continue
+		}
+		name, _, _ := strings.Cut(args[i], "#")
+		if at := strings.LastIndexByte(name, '@'); at > strings.LastIndexByte(name, '/') {
+			name = name[:at]
+		}
+		name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+		if end := strings.IndexAny(name, "[=<>!~; "); end >= 0 {
+			name = name[:end]
+		}
+		if name = strings.TrimSuffix(name, ".git"); strings.Trim(name, "./") == "" {
+			return ""
+		}
+		return programOf(name)
+	}
+	return ""
+}
+
+// sentences is a log that says each warning as a sentence. One that is the same as the last one is not said again.
+type sentences struct {
+	say   func(string)
+	attrs []slog.Attr
+	last  *lastSentence
+}
+
+type lastSentence struct {
+	mu   sync.Mutex
+	said string
+}
+
+// Enabled implements [slog.Handler].
+func (h *sentences) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+// Handle implements [slog.Handler].
+func (h *sentences) Handle(_ context.Context, r slog.Record) error {
+	said := r.Message
+	add := func(a slog.Attr) bool {
+		said += fmt.Sprintf(", %s %s", a.Key, a.Value)
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	h.last.mu.Lock()
+	defer h.last.mu.Unlock()
+	if said != h.last.said {
+		h.last.said = said
+		h.say(said)
+	}
+	return nil
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &sentences{h.say, slices.Concat(h.attrs, attrs), h.last}
+}
+
+// WithGroup implements [slog.Handler]. Names of groups are not said.
+func (h *sentences) WithGroup(string) slog.Handler { return h }
 
 // editors are the editors whose settings acp setup prints.
 var editors = []string{"zed", "jetbrains", "nvim"}
@@ -99,7 +208,7 @@ zed: for settings.json. jetbrains: for ~/.jetbrains/acp.json. nvim: for avante.n
 		if cmd.ArgsLenAtDash() != 1 {
 			return usage(cmd, "write -- before the agent's command")
 		}
-		name := programOf(args[1]) + ", kept"
+		name := agentOf(args[1:]) + ", kept"
 		run := append([]string{"acp", "--"}, args[1:]...)
 		switch args[0] {
 		case "zed":

@@ -17,7 +17,7 @@ import (
 )
 
 // packages are the names with which errors begin inside the program.
-var packages = []string{"agent", "board", "bus", "codec", "compaction", "control", "drill", "embed", "events",
+var packages = []string{"acp", "agent", "board", "bus", "codec", "compaction", "control", "drill", "embed", "events",
 	"failure", "form", "harness", "health", "holdfast", "json", "ledger", "nats", "object", "opencode", "permission",
 	"reconciler", "reference", "replay", "repolint", "retry", "screen", "secret", "session", "sidecar", "story",
 	"terminal"}

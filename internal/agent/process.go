@@ -26,6 +26,9 @@ const (
 // ErrLineTooLong says that a line has more than [LineBytesMax] bytes.
 var ErrLineTooLong = fmt.Errorf("a line has more than %d MiB", LineBytesMax>>20)
 
+// ErrMute says that a process has closed its output, and did not end in the time that it has for that.
+var ErrMute = errors.New("it closed its output, and did not end")
+
 // Command is how an agent is started.
 type Command struct {
 	Path string
@@ -89,6 +92,9 @@ func (p *Process) Lines() <-chan []byte { return p.lines }
 
 // Done is closed when the process has ended and all its lines were taken.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Exited is closed when the process has ended. Lines of it may be left.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Exit says how the process ended, in one line: "exit status 1". It is empty until [Process.Done] is closed.
 func (p *Process) Exit() string {
@@ -180,8 +186,31 @@ func (p *Process) read(out *os.File) {
 			p.Kill()
 		}
 		if err != nil {
+			go p.endMute()
 			return
 		}
+	}
+}
+
+// endMute ends a process that has closed its output, as [Process.Stop] does: no peer learns anything of it any more.
+func (p *Process) endMute() {
+	select {
+	case <-p.exited:
+		return
+	default:
+	}
+	_ = p.in.Close() // it may be closed already
+	patience := time.NewTimer(stopWait)
+	defer patience.Stop()
+	select {
+	case <-p.exited:
+	case <-patience.C:
+		p.mu.Lock()
+		if p.fault == nil {
+			p.fault = ErrMute
+		}
+		p.mu.Unlock()
+		p.Kill()
 	}
 }
 

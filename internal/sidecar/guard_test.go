@@ -597,6 +597,7 @@ func TestEndThatIsRefused(t *testing.T) {
 	p := w.connected()
 	turn := p.wants("session.start_turn", object{"session": "shop", "content": "deploy"})
 	p.fails("malformed", "turn.complete", at(turn, object{"finish": strings.Repeat("x", 1<<20)}))
+	p.fails("malformed", "turn.stop", at(turn, object{"actor": "ada"}))
 	for range 20 { // a notification would stand before one of these replies
 		p.wants("session.state", object{"session": "shop"})
 	}

@@ -302,7 +302,7 @@ type Fail struct {
 type Stop struct {
 	Session string `json:"session"`
 	Turn    string `json:"turn"`
-	Actor   string `json:"actor"` // person, compaction or stall, as the notification has it
+	Actor   string `json:"actor"` // person, compaction or stall; that of the notification
 	Reason  string `json:"reason,omitempty"`
 }
 

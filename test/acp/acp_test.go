@@ -183,6 +183,11 @@ func TestNoBroker(t *testing.T) {
 	c := &cell{t: t}
 	c.start(t.TempDir(), address)
 	x.saw("session s1 is stored again") // the first permission and its answer, too
+	for line := range strings.Lines(x.said()) {
+		if line != "the agent speaks\n" && !strings.HasPrefix(line, "holdfast: ") {
+			t.Errorf("standard error has %q", line)
+		}
+	}
 	prompt := c.prompt("alone", "s1")
 	if all := c.facts("alone", "s1"); !slices.ContainsFunc(all, func(f string) bool {
 		return strings.Contains(f, prompt) && strings.Contains(f, `"late":true`)
@@ -286,22 +291,38 @@ func TestEditorLeaves(t *testing.T) {
 	}
 }
 
-// TestStopped: a person stops the turn. The agent is asked to cancel it, and the log shows the stop.
+// TestStopped: a person stops the turn while a permission waits. The agent is asked to cancel it, and gets a reply to
+// its request. The log shows the stop with its reason, and the next turn is not stopped.
 func TestStopped(t *testing.T) {
 	t.Parallel() // it waits for other processes
 	c := newCell(t)
 	x := start(t, c.up.NATS, "stopped")
 	x.opens("s1")
 	turn := x.prompts("s1")
-	c.until("stopped", "s1", "a turn", func(s *session.State) bool { return s.Turn != nil })
-	if code, said := c.run("stop", "stopped/s1"); code != 0 {
+	x.asks("s1")
+	prompt := c.prompt("stopped", "s1")
+	if code, said := c.run("stop", "stopped/s1", "--force", "--reason", "enough"); code != 0 {
 		t.Fatalf("stop: %d: %s", code, said)
 	}
 	x.agent.gets("session/cancel")
+	if id := x.agent.gets(`"outcome":"cancelled"`); id != "77" {
+		t.Errorf("the reply has the id %s", id)
+	}
+	c.until("stopped", "s1", "the end of the permission", func(s *session.State) bool {
+		return s.Prompts[prompt] == nil || s.Prompts[prompt].Status != session.Awaiting
+	})
 	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`, turn)
 	x.editor.gets("cancelled")
 	c.until("stopped", "s1", "the stop", func(s *session.State) bool {
 		return s.Turn == nil && s.LastTurn != nil && s.LastTurn.Outcome == "stopped"
+	})
+	if all := strings.Join(c.facts("stopped", "s1"), "\n"); !strings.Contains(all, "turn.stopped {") ||
+		strings.Count(all, `"reason":"enough"`) != 2 {
+		t.Errorf("the log has %s", all)
+	}
+	x.finishes(x.prompts("s1"))
+	c.until("stopped", "s1", "the next turn", func(s *session.State) bool {
+		return turnOver(s) && s.LastTurn.Outcome == "completed"
 	})
 }
 

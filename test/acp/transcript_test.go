@@ -60,7 +60,7 @@ func TestTranscripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits for other processes
 			for i, entries := range segments(t, path) {
-				x := start(t, c.up.NATS, name)
+				x := start(t, c.up.NATS, name, "--restart", "0")
 				x.replay(entries)
 				x.killAgent()
 				x.editor.rest()

@@ -148,6 +148,8 @@ type proxy struct {
 	pid    int // of the agent
 	ended  chan struct{}
 
+	starts *net.TCPListener // of processes of the agent
+
 	mu     sync.Mutex
 	stderr bytes.Buffer
 }
@@ -172,10 +174,11 @@ func start(t *testing.T, url, harness string, flags ...string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
+	t.Cleanup(func() { _ = listener.Close() })
 	args := append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full", "--wait",
 		patience.String()}, flags...) // a busy machine stores in time, too
-	x := &proxy{t: t, cmd: exec.Command(binary, append(args, "--", os.Args[0])...), ended: make(chan struct{})}
+	x := &proxy{t: t, cmd: exec.Command(binary, append(args, "--", os.Args[0])...), ended: make(chan struct{}),
+		starts: listener.(*net.TCPListener)}
 	x.cmd.Env = append(os.Environ(), addressVar+"="+listener.Addr().String())
 	x.cmd.Stderr, x.cmd.SysProcAttr = x, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := x.cmd.StdinPipe()
@@ -200,19 +203,25 @@ func start(t *testing.T, url, harness string, flags ...string) *proxy {
 			t.Logf("the proxy said:\n%s", x.said())
 		}
 	})
-	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := listener.Accept()
-	if err != nil {
-		t.Fatalf("the agent does not start: %v: %s", err, x.said())
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	x.agent = newPeer(t, "the agent", conn, conn)
-	if x.pid, err = strconv.Atoi(x.agent.next()); err != nil {
-		t.Fatal(err)
-	}
+	x.begins()
 	return x
+}
+
+// begins waits for the next process of the agent.
+func (x *proxy) begins() {
+	x.t.Helper()
+	if err := x.starts.SetDeadline(time.Now().Add(patience)); err != nil {
+		x.t.Fatal(err)
+	}
+	conn, err := x.starts.Accept()
+	if err != nil {
+		x.t.Fatalf("the agent does not start: %v: %s", err, x.said())
+	}
+	x.t.Cleanup(func() { _ = conn.Close() })
+	x.agent = newPeer(x.t, "the agent", conn, conn)
+	if x.pid, err = strconv.Atoi(x.agent.next()); err != nil {
+		x.t.Fatal(err)
+	}
 }
 
 // exit waits until the proxy has ended, and returns its exit code.
