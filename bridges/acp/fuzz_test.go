@@ -25,16 +25,19 @@ func FuzzLives(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		l := &life{world: begun(t), script: script, replies: map[string]int{}, screen: map[string]bool{},
-			replied: map[string]bool{}}
-		l.since = len(l.to(Agent))
-		l.seen = len(l.lines)
-		for len(l.script) > 0 && !t.Failed() {
-			l.step()
-		}
-		l.finish()
-		if t.Failed() {
-			t.Logf("%s", strings.Join(l.log, "\n"))
+		for _, kept := range []bool{false, true} { // the incarnation, when the agent's process ends
+			l := &life{world: begun(t), script: script, replies: map[string]int{}, screen: map[string]bool{},
+				replied: map[string]bool{}}
+			l.kept = kept
+			l.since = len(l.to(Agent))
+			l.seen = len(l.lines)
+			for len(l.script) > 0 && !t.Failed() {
+				l.step()
+			}
+			l.finish()
+			if t.Failed() {
+				t.Fatalf("kept %v: %s", kept, strings.Join(l.log, "\n"))
+			}
 		}
 	})
 }
@@ -222,14 +225,24 @@ func (l *life) process() {
 	case !l.dead:
 		l.log = append(l.log, "the agent ends")
 		l.do(l.proxy.AgentExited(l.now(), "exit"))
-		l.owned, l.dead = map[string]bool{}, true
+		l.dead = true
+		if l.kept {
+			l.do(l.proxy.AgentReturns(l.now(), "exit"))
+			l.noCalls()
+		} else {
+			l.owned = map[string]bool{}
+		}
 	case l.next(8) == 0:
 		l.giveUp()
 	default:
 		l.log = append(l.log, "the agent starts")
-		l.incarnation++
 		l.since = len(l.to(Agent))
-		l.owned, l.dead, l.gone, l.asks = map[string]bool{}, false, false, 0
+		l.dead, l.asks = false, 0
+		if !l.kept {
+			l.incarnation++
+			l.owned = map[string]bool{}
+		}
+		l.gone = false
 		l.do(l.proxy.AgentStarted(l.now()))
 	}
 	l.judge()
@@ -237,7 +250,7 @@ func (l *life) process() {
 
 func (l *life) giveUp() {
 	l.log = append(l.log, "the agent is given up")
-	if !l.gone {
+	if !l.gone && !l.kept {
 		l.incarnation++
 	}
 	l.gone, l.dead = true, true

@@ -138,6 +138,7 @@ func (p *Proxy) lose(s *session, why string) {
 
 // AgentReturns returns what to do when the agent's process has ended, and the caller keeps its incarnation until the
 // next one has started: the calls that ran end in the log, and what the editor says to a question is recorded at once.
+// A turn that is stopped ends at once, too.
 // It follows [Proxy.AgentExited].
 func (p *Proxy) AgentReturns(at time.Time, why string) []Step {
 	p.receivedAt(at)

@@ -156,7 +156,7 @@ func (p *Proxy) cancelTurn(m message) {
 	if s.turn != nil {
 		s.turn.cancelled = true
 	}
-	if p.phase == running && lost {
+	if lost && (p.phase == running || p.kept) {
 		p.stopLost(s, cancelled(s.current.id))
 	}
 }

@@ -73,14 +73,7 @@ func restarts(t *testing.T, c *cell, at string) {
 		greeting)
 	x.replies("session/load", "{}")
 	x.replies(`"modeId":"careful"`, "{}")
-	if at == "stopped" {
-		if id := x.editor.gets(`"stopReason":"cancelled"`); id != `"turn"` {
-			t.Errorf("the reply has the id %s", id)
-		}
-		c.until(harness, "s1", "the stop", func(s *session.State) bool {
-			return turnOver(s) && s.LastTurn.Outcome == "stopped"
-		})
-	} else {
+	if at != "stopped" {
 		x.goesOn(at, calls && at != "tool")
 	}
 	if err := x.editor.to.Close(); err != nil {
@@ -119,6 +112,12 @@ func (c *cell) decides(x *proxy, at, harness, asked string) {
 		if code, said := c.run("stop", harness+"/s1"); code != 0 {
 			x.t.Fatalf("stop: %d: %s", code, said)
 		}
+		if id := x.editor.gets(`"stopReason":"cancelled"`); id != `"turn"` {
+			x.t.Errorf("the reply has the id %s", id)
+		}
+		c.until(harness, "s1", "the stop", func(s *session.State) bool {
+			return turnOver(s) && s.LastTurn.Outcome == "stopped"
+		})
 	}
 }
 
