@@ -133,7 +133,8 @@ type follower struct {
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
-	held       map[string]bool // sessions that the log has of this harness
+	held       map[string]bool            // sessions that the log has of this harness
+	waiting    map[string]map[string]bool // by session: calls whose prompts awaited an answer when the life began
 }
 
 // life is one process of the server.
@@ -149,8 +150,10 @@ type life struct {
 	asked   map[string]*asking // by prompt: decisions that this process waits for, or has brought to the server
 	turns   map[string]string  // by session: the turn whose stop is watched
 	working map[string]string  // by session: the turn that a handler has sent to the server
-	owed    map[string]bool    // sessions that are to be compared; true: recovery took them from this process
-	owing   chan struct{}      // something is owed
+	// by session: a requested turn of an earlier bridge, which may have died before it sent the message
+	undecided map[string]string
+	owed      map[string]bool // sessions that are to be compared; true: recovery took them from this process
+	owing     chan struct{}   // something is owed
 }
 
 // asking is one wait for a decision.
@@ -310,8 +313,8 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	r.began = true
 	ctxOfLife, cancel := context.WithCancel(h.Context())
 	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
-		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{}, owed: map[string]bool{},
-		owing: make(chan struct{}, 1)}
+		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
+		undecided: map[string]string{}, owed: map[string]bool{}, owing: make(chan struct{}, 1)}
 	prefix := r.marksPrefix(h.ID())
 	known := incarnations(names, prefix)
 	l.mark = prefix + h.Incarnation()
@@ -369,11 +372,13 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 	directories := r.learnDirectories(ctx, docs)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.waiting = map[string]map[string]bool{}
 	for _, d := range docs {
 		if d.Closed != nil {
 			continue
 		}
 		r.held[d.Ref().Session] = true
+		r.waiting[d.Ref().Session] = waitingCalls(d)
 		newest := ""
 		if d.LastTurn != nil {
 			newest = d.LastTurn.ID
@@ -400,6 +405,17 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 		}
 	}
 	return nil
+}
+
+// waitingCalls returns the calls of a session with a prompt that awaits its answer.
+func waitingCalls(d *fold.State) map[string]bool {
+	calls := map[string]bool{}
+	for _, p := range d.Prompts {
+		if p.Status == fold.Awaiting && p.Call != "" {
+			calls[p.Call] = true
+		}
+	}
+	return calls
 }
 
 // learnDirectories returns the directories of the sessions that were last active, as the server says them: the
@@ -437,19 +453,32 @@ func (r *follower) adopt(ctx context.Context, id string) error {
 	if st.Turn == nil {
 		return nil
 	}
-	if err := r.adoptOpen(ctx, s); err != nil {
+	requested := isRequested(st.Turn)
+	if err := r.adoptOpen(ctx, s, requested); err != nil {
 		return err
 	}
 	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
+	if requested { // its handler finds out whether the server has the message
+		r.life.mu.Lock()
+		defer r.life.mu.Unlock()
+		r.life.undecided[id] = st.Turn.ID
+		return nil
+	}
 	r.translator.sessions[id].turn.awaited = false // it runs already
 	r.watchStop(s)
 	return nil
 }
 
-// adoptOpen continues all that the log has open in a session.
-func (r *follower) adoptOpen(ctx context.Context, s *harness.Session) error {
+// isRequested reports whether a turn was requested of a bridge, which then has to send a message: one that came through
+// Holdfast, or the message of a turn whose prompt was decided. All other turns are runs that OpenCode began.
+func isRequested(t *fold.Turn) bool {
+	return t.Cause == events.CauseAnswer || t.Message != "" && !strings.HasPrefix(t.Message, messagePrefix)
+}
+
+// adoptOpen continues all that the log has open in a session. forWork: the handler of requested turns runs the turn.
+func (r *follower) adoptOpen(ctx context.Context, s *harness.Session, forWork bool) error {
 	st := s.State()
-	adopt := harness.Adopt{Turn: true}
+	adopt := harness.Adopt{Turn: true, ForWork: forWork}
 	for call := range st.Tools {
 		adopt.Calls = append(adopt.Calls, call)
 	}

@@ -173,8 +173,17 @@ func (r *follower) catchUpOne(ctx context.Context, id string, taken bool) error 
 
 // compare stores what has happened to a session unseen. A session that recovery took is begun again first, as by a
 // bridge that returns: its run continues as a turn of its own, and its prompts are awaited again. The caller has the
-// lock.
+// lock. A session whose turn may not have been sent is left to the handler of that turn.
 func (r *follower) compare(ctx context.Context, id string, taken bool, n *Snapshot) error {
+	r.life.mu.Lock()
+	if taken {
+		delete(r.life.undecided, id)
+	}
+	undecided := r.life.undecided[id] != ""
+	r.life.mu.Unlock()
+	if undecided {
+		return nil
+	}
 	if taken {
 		if ours, err := r.again(ctx, id); err != nil || !ours {
 			return err
@@ -217,7 +226,7 @@ func (r *follower) again(ctx context.Context, id string) (ours bool, err error) 
 	}
 	l.mu.Unlock()
 	if runs { // recovery took the session, and has not closed anything in it
-		if err := r.adoptOpen(ctx, s); err != nil {
+		if err := r.adoptOpen(ctx, s, false); err != nil {
 			return false, err
 		}
 		r.watchStop(s)

@@ -40,6 +40,9 @@ type fakeServer struct {
 	asked    string            // the directory of the present request
 	mute     string            // the next request with this in its path is carried out, and its reply is lost
 	refuse   map[string]int    // by a part of method and path: the status that answers it
+	deaf     string            // connections with this in their path are closed: the server has not got the request
+	refused  int               // requests that refuse has answered
+	unheard  int               // requests that deaf has dropped
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
 	// onPrompt is called, unlocked, after prompt_async was accepted
@@ -292,11 +295,18 @@ func (f *fakeServer) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	route := req.Method + " " + req.URL.Path
+	if f.deaf != "" && strings.Contains(route, f.deaf) {
+		f.unheard++
+		f.mu.Unlock()
+		hangUp(w)
+		return
+	}
 	if req.Method != http.MethodGet && req.URL.Path != "/sync/history" {
 		f.calls = append(f.calls, route+" "+string(body))
 	}
 	for part, status := range f.refuse {
 		if strings.Contains(route, part) {
+			f.refused++
 			f.mu.Unlock()
 			if status == http.StatusOK {
 				w.Header().Set("Content-Type", "text/html")

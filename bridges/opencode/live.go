@@ -43,8 +43,8 @@ func (t *Translator) Know(id, newest string, turns ...string) {
 }
 
 // Continue says that the log has an open turn of the session that this process runs: message is the user's message that
-// the next model call answers. An idle event ends the turn only after the model call has begun, because events about
-// what the session did before may still arrive.
+// the next model call answers, or the message of Holdfast that was sent as one. An idle event ends the turn only after
+// the model call has begun, because events about what the session did before may still arrive.
 func (t *Translator) Continue(id, turn, message string) {
 	s := t.session(id)
 	s.opened = true
@@ -56,6 +56,7 @@ func (t *Translator) Continue(id, turn, message string) {
 		m.role, m.taken, m.parts = roleUser, true, nil
 		s.forget(m)
 	}
+	s.sent = message
 	s.beginTurn(turn)
 	s.turn.awaited = true
 }
@@ -194,7 +195,7 @@ func (s *session) firstNew(n *Snapshot) int {
 			return is(info.ID, info.Role)
 		})
 	}
-	if i := first(func(id, _ string) bool { return s.messages[id] != nil }); i >= 0 {
+	if i := first(func(id, _ string) bool { return s.messages[id] != nil || isSent(id, s.sent) }); i >= 0 {
 		return i
 	}
 	last := -1

@@ -20,6 +20,7 @@ const (
 const (
 	repairCall     = "Interrupted: OpenCode was restarted while this ran. It may have had an effect."
 	repairQuestion = "Interrupted: OpenCode was restarted while this question was open."
+	repairWaited   = "OpenCode was restarted before this ran: it waited for a permission."
 	repairMessage  = "OpenCode was restarted during this answer."
 )
 
@@ -61,6 +62,13 @@ func (r *follower) holds(session string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held[session]
+}
+
+// waits reports whether the log has a prompt of a call that awaits its answer.
+func (r *follower) waits(session, call string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting[session][ident("call", call)]
 }
 
 // deepestFirst sorts sessions so that each one comes before its parent.
@@ -201,8 +209,12 @@ func (r *follower) closePart(ctx context.Context, s stored, m *openMessage, k in
 	}
 	if state == nil {
 		text := repairCall
-		if p.Tool == "question" {
+		switch {
+		case p.Tool == "question":
 			text = repairQuestion
+		// A call reports metadata as soon as it runs.
+		case r.waits(s.ID, p.CallID) && len(old["metadata"]) == 0:
+			text = repairWaited
 		}
 		state = map[string]any{"status": "error", "error": text, "metadata": metadata}
 	}

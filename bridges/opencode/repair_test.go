@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -100,6 +101,32 @@ func TestLiveRepair(t *testing.T) {
 	st.until("ses_ask", "the question waits", func(s *fold.State) bool {
 		return !s.Owned && len(s.PendingPrompts()) == 1
 	})
+}
+
+// A call that waited for a permission, and that no process ran, is not said to have had an effect. A call that ran may
+// ask later: then it may.
+func TestLiveRepairOfACallThatNeverRan(t *testing.T) {
+	st := newStage(t)
+	st.bridge()
+	for i, metadata := range []object{nil, {"output": ""}} {
+		session, message, call := fmt.Sprintf("ses_%d", i), fmt.Sprintf("msg_%d", i), fmt.Sprintf("call_%d", i)
+		st.run(session, message, call, "bash")
+		st.permission(session, "per_"+session, message, call)
+		if metadata != nil {
+			st.part(session, "a-"+message, storedTool("p-"+call, call, "bash", "running", object{"metadata": metadata}))
+		}
+		st.until(session, "a permission waits", awaits(1))
+	}
+	st.run("ses_2", "msg_2", "call_2", "bash")
+	st.until("ses_2", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
+	st.kill()
+	st.start()
+	natstest.Until(t, "all are repaired", func() bool { return len(st.made("PATCH")) == 3 })
+	for session, want := range map[string]string{"ses_0": repairWaited, "ses_1": repairCall, "ses_2": repairCall} {
+		if got := st.made("PATCH", "session/"+session+"/", want); len(got) != 1 {
+			t.Errorf("%s: %q", session, st.made("PATCH", session))
+		}
+	}
 }
 
 // A session that the new process runs is left alone, and so are all sessions of a process that only lost its

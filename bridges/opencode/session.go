@@ -25,6 +25,7 @@ type session struct {
 	lastTurn   string
 	turnIDs    window     // an id is not used twice
 	turns      int        // the number of turns
+	sent       string     // the newest message that Holdfast sent: a turn has it
 	pending    []*message // user messages that no turn has taken, oldest first
 	messages   map[string]*message
 	calls      map[string]*call // by part id

@@ -119,6 +119,10 @@ func (s *session) userMessage(info *messageInfo) {
 		return // a repetition, with a summary of its changes
 	}
 	m.role = roleUser
+	if isSent(info.ID, s.sent) {
+		m.taken = true // the turn has it
+		return
+	}
 	m.options = encode(struct {
 		Agent string `json:"agent,omitempty"`
 		Model string `json:"model,omitempty"`

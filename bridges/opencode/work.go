@@ -49,6 +49,11 @@ func cannot(format string, args ...any) error {
 // turn runs one requested turn in OpenCode. The events of the server end it.
 func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	id, w := t.Session().ID(), t.Request()
+	if l.isUndecided(t) {
+		if unsent, err := r.isUnsent(ctx, l, t); err != nil || !unsent {
+			return err
+		}
+	}
 	s, err := r.find(ctx, id)
 	if err != nil {
 		return err
@@ -62,9 +67,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	}
 	messages := decodeMessages(n)
 	last := lastMessage(messages, roleUser, "")
-	mine := slices.IndexFunc(messages, func(m openMessage) bool {
-		return m.info.Role == roleUser && (m.info.ID == w.Message || m.info.ID == messageID(w.Turn, m.info.ID))
-	})
+	mine := sentAs(messages, w.Message)
 	var body map[string]any
 	switch {
 	case mine < 0 && len(w.Content) > 0:
@@ -74,7 +77,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	case mine != last:
 		return cannot("OpenCode has a newer message than the one that this turn continues")
 	default:
-		settled, err := r.settlePrompts(ctx, s, messages[mine:], w.Prompts)
+		settled, err := r.settlePrompts(ctx, s, messages[mine:], w.Prompts, t.Session().State())
 		if err != nil {
 			return err
 		}
@@ -85,14 +88,108 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	}
 	message, _ := body["messageID"].(string)
 	defer r.workOn(l, t, message)()
-	if err := r.api.post(ctx, body, s.Directory, "session", id, "prompt_async"); err != nil {
+	if err := r.send(ctx, l, s, body); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
 		}
-		return err
+		return r.ended(ctx, s)
 	}
 	r.log.Info("a turn is continued", "session", id, "turn", t.ID(), "cause", w.Cause)
 	return r.follow(ctx, s, t, message, answersOf(messages, message))
+}
+
+// errAnother says that another process of the server answers.
+var errAnother = errors.New("opencode: another process of the server answers")
+
+// send sends a message until the server has taken or refused it. Sent again, it is the same message: its ids are the
+// same. A process without the mark gets nothing: the turn ends with the process that it was requested of.
+func (r *follower) send(ctx context.Context, l *life, s stored, body map[string]any) error {
+	attempts := 0
+	return r.insist(ctx, "a message", func() error {
+		if attempts++; attempts > 1 && !r.isMarked(l) {
+			return errAnother
+		}
+		return r.api.post(ctx, body, s.Directory, "session", s.ID, "prompt_async")
+	})
+}
+
+// isUndecided reports whether a turn was begun by an earlier bridge, which may have died before it sent the message.
+func (l *life) isUndecided(t *harness.Turn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.undecided[t.Session().ID()] == t.ID()
+}
+
+// decideTurn ends the doubt about a turn of an earlier bridge.
+func (l *life) decideTurn(t *harness.Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.undecided[t.Session().ID()] == t.ID() {
+		delete(l.undecided, t.Session().ID())
+	}
+}
+
+// isUnsent finds out whether the bridge that began a turn has died before OpenCode had the message. If OpenCode has it,
+// isUnsent returns after the turn has ended: the events of the server end it, as any turn that OpenCode runs.
+func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool, error) {
+	id := t.Session().ID()
+	look := time.NewTicker(idleEvery)
+	defer look.Stop()
+	for {
+		n, err := r.read(ctx, "", id)
+		if err == nil && n.Idle && unsent(decodeMessages(n), t.Request(), t.Session().State()) {
+			r.log.Info("a message that an earlier bridge may not have sent is sent", "session", id, "turn", t.ID())
+			l.decideTurn(t)
+			return true, nil
+		}
+		if err == nil {
+			break
+		}
+		if refused(err) {
+			l.decideTurn(t)
+			return false, cannot("OpenCode does not show this session: %v", err)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	r.mu.Lock()
+	if u := r.translator.session(id).turn; u != nil && u.id == t.ID() {
+		u.awaited = false // it runs already, or is over
+	}
+	r.mu.Unlock()
+	l.decideTurn(t)
+	l.owe(id, false)
+	<-ctx.Done()
+	s, err := r.find(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return false, err
+	}
+	return false, r.ended(ctx, s)
+}
+
+// unsent reports whether OpenCode, which is idle, has not begun with a turn: it does not have the message, or has
+// not called the model for it, or the newest model call is the one with the calls that waited for the turn's decisions.
+func unsent(messages []openMessage, w fold.WorkTurn, st *fold.State) bool {
+	mine := sentAs(messages, w.Message)
+	if mine < 0 {
+		return true
+	}
+	newest := lastMessage(messages, "assistant", messages[mine].info.ID)
+	if newest < 0 {
+		return true
+	}
+	for i := range w.Prompts {
+		call, _ := askedFor(st, w.Prompts[i].Prompt)
+		for k := range messages[newest].parts {
+			if waitedFor(&messages[newest].parts[k], &w.Prompts[i], call) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // workOn makes a turn the one that the next events of its session are about. The function that it returns is called
@@ -244,22 +341,14 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, decided []f
 // tellAll brings decisions to the process that asked, as far as it still waits for them. some: it has taken one.
 func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt) (some bool,
 	err error) {
-	asks := func(list []json.RawMessage, prompt string) string {
-		for _, raw := range list {
-			if id := idOf(raw); id != "" && ident("prompt", id) == prompt {
-				return id
-			}
-		}
-		return ""
-	}
 	for i := range decided {
 		p := &decided[i]
 		if p.Status != fold.Answered && p.Status != fold.Rejected && p.Status != fold.Dismissed {
 			continue
 		}
-		id, permission := asks(n.Questions, p.Prompt), false
+		id, permission := idAsked(n.Questions, p.Prompt), false
 		if id == "" {
-			id, permission = asks(n.Permissions, p.Prompt), true
+			id, permission = idAsked(n.Permissions, p.Prompt), true
 		}
 		if id == "" || !l.decides(p.Prompt, s.ID) {
 			continue
@@ -279,6 +368,16 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 		}
 	}
 	return some, nil
+}
+
+// idAsked returns the id under which a list of OpenCode's prompts has one, "" without it.
+func idAsked(list []json.RawMessage, prompt string) string {
+	for _, raw := range list {
+		if id := idOf(raw); id != "" && ident("prompt", id) == prompt {
+			return id
+		}
+	}
+	return ""
 }
 
 // lastMessage returns the index of the newest message of a role, and of a parent if one is given; -1 without one.
@@ -302,67 +401,11 @@ func finishedAnswer(messages []openMessage) bool {
 		info.Finish != "unknown"
 }
 
-// sameMessage sends a stored message again. OpenCode stores nothing new then, and continues after what is there.
-func sameMessage(m *openMessage) map[string]any {
-	parts := []map[string]any{}
-	for _, p := range m.parts {
-		if p.Type == "text" {
-			part := map[string]any{"id": p.ID, "type": "text", "text": p.Text}
-			if p.Synthetic {
-				part["synthetic"] = true
-			}
-			if p.Ignored {
-				part["ignored"] = true
-			}
-			parts = append(parts, part)
-		}
-	}
-	return withModel(map[string]any{"messageID": m.info.ID, "parts": parts}, m)
-}
-
-// newMessage sends the message of a turn under an id of its own, for the model and the agent of the newest message.
-func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]any {
-	var text string
-	if json.Unmarshal(w.Content, &text) != nil {
-		text = string(w.Content)
-	}
-	newest := fmt.Sprintf("msg_%012x", uint64(time.Now().UnixMilli())<<12&(1<<48-1))
-	for _, m := range messages {
-		newest = max(newest, m.info.ID)
-	}
-	body := map[string]any{"messageID": messageID(w.Turn, newest),
-		"parts": []map[string]any{{"type": "text", "text": text}}}
-	if last < 0 {
-		return body
-	}
-	return withModel(body, &messages[last])
-}
-
-func withModel(body map[string]any, m *openMessage) map[string]any {
-	if p, id := m.info.Model.ProviderID, m.info.Model.ModelID; p != "" && id != "" {
-		body["model"] = map[string]string{"providerID": p, "modelID": id}
-	}
-	if m.info.Agent != "" {
-		body["agent"] = m.info.Agent
-	}
-	return body
-}
-
-// messageID returns the id of a turn's message with the instant of another id: OpenCode sorts by them. The rest follows
-// from the turn, so a message that is sent again is found again.
-func messageID(turn, at string) string {
-	const instant = len("msg_") + 12
-	if len(at) < instant || !strings.HasPrefix(at, "msg_") {
-		return ""
-	}
-	return at[:instant] + "zz" + events.DeriveID("", turn)
-}
-
 // settlePrompts stores the decisions about prompts of a process that is gone as the ends of their calls, and reports
 // whether there were any. A question's answer is the result of its call. A command that waited for a permission never
 // ran: the model is asked to call it again.
-func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openMessage,
-	prompts []fold.TurnPrompt) (some bool, err error) {
+func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openMessage, prompts []fold.TurnPrompt,
+	st *fold.State) (some bool, err error) {
 	touched := map[int]bool{}
 	used := map[string]bool{}
 	for i := range prompts {
@@ -370,6 +413,9 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 		r.mu.Lock()
 		call, permission := r.translator.asked(s.ID, p.Prompt)
 		r.mu.Unlock()
+		if call == "" {
+			call, permission = askedFor(st, p.Prompt) // an earlier bridge saw it
+		}
 		at, k := findCall(messages, p, call, used)
 		if at < 0 {
 			continue
@@ -398,16 +444,35 @@ func findCall(messages []openMessage, p *fold.TurnPrompt, call string, used map[
 	for i := len(messages) - 1; i >= 0; i-- {
 		for k := range messages[i].parts {
 			c := &messages[i].parts[k]
-			if c.Type != "tool" || c.State.Status == "completed" || used[c.ID] {
-				continue
-			}
-			if call != "" && ident("call", c.CallID) == call ||
-				call == "" && c.Tool == "question" && asksFor(c.State.Input, p.Questions) {
+			if c.State.Status != "completed" && !used[c.ID] && waitedFor(c, p, call) {
 				return i, k
 			}
 		}
 	}
 	return -1, -1
+}
+
+// waitedFor reports whether a part is the call that waited for a prompt: that of the id, or without one a call with the
+// same questions.
+func waitedFor(c *part, p *fold.TurnPrompt, call string) bool {
+	if c.Type != "tool" {
+		return false
+	}
+	return call != "" && ident("call", c.CallID) == call ||
+		call == "" && c.Tool == "question" && asksFor(c.State.Input, p.Questions)
+}
+
+// askedFor returns the call that waited for a prompt, and whether the prompt was a permission, as the log has it.
+func askedFor(st *fold.State, prompt string) (call string, permission bool) {
+	if p := st.Prompts[prompt]; p != nil {
+		return p.Call, p.Kind == events.PromptPermission
+	}
+	for i := range st.Recent {
+		if e := &st.Recent[i]; e.Entity == fold.EntityPrompt && e.ID == prompt {
+			return e.Call, e.Name == string(events.PromptPermission)
+		}
+	}
+	return "", false
 }
 
 // asksFor reports whether the input of a call has these questions.

@@ -1,0 +1,104 @@
+package opencode
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Ids of messages and parts in OpenCode: a prefix, 12 hex digits of an instant and a counter, and random characters.
+// OpenCode sorts messages by their ids, and takes one for answered if a later id is an answer.
+const (
+	messagePrefix = "msg_"
+	partPrefix    = "prt_"
+	instantDigits = 12
+)
+
+// sentSuffix is what the id of a message of Holdfast ends with in OpenCode. It follows from the message alone: each
+// attempt of a turn, in each process of a bridge, finds what an earlier one has sent.
+func sentSuffix(message string) string { return "zz" + events.DeriveID("", message) }
+
+// messageID returns the id under which a message of Holdfast is sent: behind the newest id in the session's store, and
+// before all later ones. No clock decides it: an id that is ahead of OpenCode's clock would sort behind its answer.
+func messageID(message, newest string) string {
+	rest := strings.TrimPrefix(newest, messagePrefix)
+	if len(rest) >= instantDigits || rest == "" {
+		instant, err := strconv.ParseUint("0"+rest[:min(len(rest), instantDigits)], 16, 64)
+		if err == nil && instant+1 < 1<<(4*instantDigits) {
+			return fmt.Sprintf("%s%0*x%s", messagePrefix, instantDigits, instant+1, sentSuffix(message))
+		}
+	}
+	return newest + sentSuffix(message) // not an id of OpenCode's own
+}
+
+// sentAs returns the index of a message that OpenCode has under its own id, or under that of a message of Holdfast; -1
+// without one.
+func sentAs(messages []openMessage, message string) int {
+	if message == "" {
+		return -1
+	}
+	for i := range messages {
+		m := &messages[i].info
+		if m.Role == roleUser && (m.ID == message || ident("msg", m.ID) == message || isSent(m.ID, message)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isSent reports whether an id of OpenCode is that of a message of Holdfast.
+func isSent(id, message string) bool {
+	return message != "" && strings.HasSuffix(id, sentSuffix(message))
+}
+
+// newMessage sends the message of a turn under an id of its own, for the model and the agent of the newest message. The
+// part has an id, too: a message that is sent twice is stored once.
+func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]any {
+	var text string
+	if json.Unmarshal(w.Content, &text) != nil {
+		text = string(w.Content)
+	}
+	newest := ""
+	for i := range messages {
+		newest = max(newest, messages[i].info.ID)
+	}
+	id := messageID(w.Message, newest)
+	body := map[string]any{"messageID": id, "parts": []map[string]any{{
+		"id": partPrefix + strings.TrimPrefix(id, messagePrefix), "type": "text", "text": text}}}
+	if last < 0 {
+		return body
+	}
+	return withModel(body, &messages[last])
+}
+
+// sameMessage sends a stored message again. OpenCode stores nothing new then, and continues after what is there.
+func sameMessage(m *openMessage) map[string]any {
+	parts := []map[string]any{}
+	for _, p := range m.parts {
+		if p.Type == "text" {
+			part := map[string]any{"id": p.ID, "type": "text", "text": p.Text}
+			if p.Synthetic {
+				part["synthetic"] = true
+			}
+			if p.Ignored {
+				part["ignored"] = true
+			}
+			parts = append(parts, part)
+		}
+	}
+	return withModel(map[string]any{"messageID": m.info.ID, "parts": parts}, m)
+}
+
+func withModel(body map[string]any, m *openMessage) map[string]any {
+	if p, id := m.info.Model.ProviderID, m.info.Model.ModelID; p != "" && id != "" {
+		body["model"] = map[string]string{"providerID": p, "modelID": id}
+	}
+	if m.info.Agent != "" {
+		body["agent"] = m.info.Agent
+	}
+	return body
+}
