@@ -241,7 +241,10 @@ type WorkCompaction struct {
 // cause, also both.
 //
 //	cause       OfTurn            Message, Content        Prompts            Compaction
-//	message     –                 set                     if any wait        –
+//	message     the turn that     set                     if any wait        –
+//	            asked, if the
+//	            message superseded
+//	            its question
 //	follow-up   if it continues   of the held message,    if any wait        set
 //	            a turn            or of that turn
 //	retry       the failed turn   of that turn            all of that turn   –
@@ -265,7 +268,7 @@ type WorkTurn struct {
 	// Synthetic: no person wrote the message.
 	Synthetic bool `json:"synthetic,omitempty"`
 	// Options make a retry the same request: those of the first turn for each that continues it; empty for a new
-	// message.
+	// message that continues no turn.
 	Options json.RawMessage `json:"options,omitempty"`
 	// Attempt counts the attempts, from 1.
 	Attempt int `json:"attempt"`

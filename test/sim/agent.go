@@ -106,6 +106,55 @@ func (w *world) recordDecisions(r events.Ref, writer events.Writer, facts []even
 	}
 }
 
+// checkRequests (V16): a requested turn has what [session.WorkTurn] documents for its cause. A turn that is requested
+// together with its stop is never shown: it may be about nothing.
+func (w *world) checkRequests(who string, facts []events.Fact) {
+	if slices.ContainsFunc(facts, func(f events.Fact) bool { return f.Kind() == "turn.stop_requested" }) {
+		return
+	}
+	for _, fact := range facts {
+		f, ok := fact.(events.TurnRequested)
+		if !ok {
+			continue
+		}
+		wrong := ""
+		switch f.Cause {
+		case events.CauseMessage:
+			switch {
+			case f.Message == "":
+				wrong = "it is about a message"
+			case f.OfTurn != "" && f.Prompt == "":
+				wrong = "it continues a turn only if its message superseded a question"
+			case f.OfTurn == "" && f.Prompt == "" && len(f.Options) > 0:
+				wrong = "the options of a new message are the agent's"
+			}
+		case events.CauseFollowUp:
+			if f.OfTurn == "" && f.Message == "" {
+				wrong = "it continues a turn, or is about the message that was held"
+			}
+		case events.CauseRetry, events.CauseResume:
+			if f.OfTurn == "" {
+				wrong = "it continues a turn"
+			}
+		case events.CauseAnswer:
+			if f.Prompt == "" {
+				wrong = "a decision caused it"
+			}
+		default:
+			wrong = "there is no such cause"
+		}
+		if (f.Compaction != "") != (f.Cause == events.CauseFollowUp) {
+			wrong = "a follow-up names its compaction, and no other turn does"
+		}
+		if f.Prompt != "" && !slices.Contains(f.Prompts, f.Prompt) {
+			wrong = "its prompt is one of its prompts"
+		}
+		if wrong != "" {
+			w.fail("V16: %s requested a turn that is not as documented: %s: %+v", who, wrong, f)
+		}
+	}
+}
+
 // anySession is one that a person looks at: one that is in a rare state, or one in which a question is open, every
 // other time if there is any.
 func (w *world) anySession() (r events.Ref, asked bool) {

@@ -398,6 +398,9 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source fu
 	}
 	w.report.Facts += len(facts)
 	w.recordDecisions(r, writer, facts)
+	if w.cfg.Bug == NoBug && writer != events.WriterHarness {
+		w.checkRequests(who, facts)
+	}
 	w.promises = append(w.promises, promise{r, seq, ids, who})
 	return true
 }
