@@ -34,7 +34,7 @@ type write struct {
 	last   bool                  // it ends work: it stays in the queue when its caller no longer waits
 	end    bool                  // it is the end of what Work ran: it is also tried again if the broker refuses it
 	report *events.UsageReported // the report that it is, nil for others: no caller waits for it, the newest stands
-	alone  bool                  // the broker has refused it: it fails no other write that is sent with it
+	alone  bool                  // the broker has refused it, perhaps with others: it is a commit of its own
 	fresh  bool                  // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
 	// with the session locked, again after each lost race. May be nil.
@@ -369,6 +369,8 @@ func (s *Session) send() {
 		}
 	case l.ctx.Err() != nil:
 		s.suspend(l) // reading the session again shows the commit's outcome
+	case len(ops) > 1 && !errors.Is(err, bus.ErrUnreachable):
+		s.divide() // the log may have space for some of them
 	default:
 		s.mu.Lock()
 		s.settleUnacked(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
@@ -431,6 +433,20 @@ func (s *Session) at(seq uint64) bool {
 func (s *Session) unsend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unacked = nil
+}
+
+// divide puts what is under way back, each write as a commit of its own: the broker has refused them together, and each
+// is refused for itself only.
+func (s *Session) divide() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unacked == nil {
+		return // the session was taken meanwhile
+	}
+	for _, o := range s.unacked.writes {
+		o.alone = true
+	}
 	s.unacked = nil
 }
 
@@ -520,12 +536,12 @@ func (s *Session) queueKept() {
 	}
 }
 
-// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. An end
-// that the broker has refused is a commit of its own, so that a large one fails no other writes. A write
-// that is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round.
-// Ops that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old;
-// read the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
-// session is locked.
+// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write
+// that the broker has refused is a commit of its own, so that a large one fails no other writes. A write that is not
+// lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops that are
+// picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read the
+// session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The session is
+// locked.
 func (s *Session) pick() (ops []*write, evs []events.Event, stale bool) {
 	trial, bytes := s.trial(), 0
 	for len(ops) < len(s.queue) {

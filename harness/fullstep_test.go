@@ -89,3 +89,47 @@ func TestLargeResultWithoutRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestAFactIsRefusedForItselfOnly: facts of several callers wait, and are sent together. The log has space for the
+// small ones and not for the large one. Only the caller of the large one gets an error, wherever it stands among them.
+func TestAFactIsRefusedForItselfOnly(t *testing.T) {
+	const small, large = 10, 40 << 10
+	for name, sizes := range map[string][]int{
+		"first": {large, small, small}, "between": {small, large, small}, "last": {small, small, large},
+		"two": {large, small, large, small}, "alone": {large}, "none": {small, small, small},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w, s, fill, _ := fullFor(t, false)
+			fill()
+			resume := harness.Mute(s)
+			errs := make([]chan error, len(sizes))
+			for i, n := range sizes {
+				errs[i] = make(chan error, 1)
+				go func() {
+					errs[i] <- s.Append(w.ctx, events.MessageAccepted{Message: w.bus.NewID(), Synthetic: true,
+						Content: []byte(`"` + strings.Repeat("x", n) + `"`)})
+				}()
+				natstest.Until(t, "it to wait", func() bool { return harness.Waiting(s) == i+1 })
+			}
+			had := w.state("session").Commits
+			resume()
+			stored := 0
+			for i, n := range sizes {
+				err := <-errs[i]
+				if n == small {
+					stored++
+					check(t, err)
+					continue
+				}
+				wantErr(t, err, harness.ErrFull)
+			}
+			if name == "none" {
+				stored = 1
+			}
+			if st := w.state("session"); int(st.Commits-had) != stored {
+				t.Errorf("%d commits, want %d", st.Commits-had, stored)
+			}
+		})
+	}
+}
