@@ -4,7 +4,6 @@
 package lease
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +30,7 @@ const (
 	leaseRenewPart  = 3               // a lease is renewed after this fraction of its TTL
 	leaseBusyMax    = time.Second     // a renewal that waits longer for writes in flight counts from a later instant
 	headerLease     = "Hf-Lease"      // distinguishes own writes from others'
+	headerWrite     = "Hf-Write"      // distinguishes the writes of one lease
 )
 
 // Leases draws tickets and acquires leases. Its methods may be called concurrently.
@@ -221,9 +221,10 @@ func (ls *Leases) AcquireWith(ctx context.Context, key string, value func() []by
 
 // write stores the value in place of the lease's revision, 0 for a key that must not exist.
 func (l *Lease) write(ctx context.Context, op string, value []byte) error {
-	guard := l.rev
+	guard, token := l.rev, core.NewSecret()
 	msg := &nats.Msg{Subject: core.KVSubject(l.leases.conn.Cell.LeaseBucket(), l.key), Data: value, Header: nats.Header{
 		headerLease:                         {l.token},
+		headerWrite:                         {token},
 		jetstream.MsgTTLHeader:              {core.TTLSeconds(l.ttl)},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(guard, 10)},
 	}}
@@ -241,7 +242,7 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 			return core.Undecided, 0, err
 		case m.Seq == guard:
 			return core.Undecided, 0, nil
-		case m.Header.Get(headerLease) == l.token && m.Seq > guard && bytes.Equal(m.Data, value):
+		case m.Header.Get(headerWrite) == token:
 			return core.Stored, m.Seq, nil
 		case m.Header.Get(headerLease) == l.token && m.Seq > guard: // an earlier write that was not awaited
 			guard = m.Seq

@@ -242,7 +242,7 @@ func TestLeaseNeedsATTLThatTheBrokerKnows(t *testing.T) {
 	}
 }
 
-// The broker has stored the renewal and its answer never comes: the lease is still ours.
+// The broker has stored the renewal and its answer never comes: the lease is still ours, and it is stored once.
 func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 	s := natstest.Start(t)
 	other := natstest.Bus(t, s)
@@ -252,14 +252,19 @@ func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 	p.Hold(false, true)
 	renewed := make(chan error, 1)
 	go func() { renewed <- l.Renew(bustest.Background(t), []byte("renewed")) }()
+	var stored kv.Entry
 	natstest.Until(t, "the renewal to be stored", func() bool {
-		e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
-		return err == nil && string(e.Value) == "renewed"
+		var err error
+		stored, err = other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
+		return err == nil && string(stored.Value) == "renewed"
 	})
 	p.Cut()
 	p.Hold(false, false)
 	if err := bustest.Receive(t, renewed, "the renewal's result"); err != nil {
 		t.Fatalf("a renewal that was stored is called %v", err)
+	}
+	if e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey); err != nil || e.Rev != stored.Rev {
+		t.Errorf("it was stored at %d, and again at %d, %v", stored.Rev, e.Rev, err)
 	}
 	if err := l.Renew(bustest.Background(t), nil); err != nil {
 		t.Fatalf("the next renewal: %v", err)
@@ -311,36 +316,38 @@ func TestReleaseBehindARenewalThatWasNotAwaited(t *testing.T) {
 }
 
 // TestRenewBehindARenewalThatWasNotAwaited: a renewal in flight is cancelled, and stored. The next one, which may be
-// the last word of the process, replaces it.
+// the last word of the process, replaces it, also with the same value: the life of the lease counts from the later one,
+// so the broker must count from it, too.
 func TestRenewBehindARenewalThatWasNotAwaited(t *testing.T) {
 	s := natstest.Start(t)
 	other := natstest.Bus(t, s)
 	p := bustest.NewProxy(t, s)
 	l := bustest.Acquire(t, bustest.BusAt(t, p.Addr), bustest.LeaseKey, 4*bustest.Patience)
-	value := func() string {
+	entry := func() kv.Entry {
 		e, err := other.KV.Load(bustest.Background(t), kv.Leases, bustest.LeaseKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(e.Value)
+		return e
 	}
 	p.Hold(false, true)
 	ctx, end := context.WithCancel(bustest.Background(t))
 	renewed := make(chan error, 1)
 	go func() { renewed <- l.Renew(ctx, []byte("ready")) }()
-	natstest.Until(t, "the renewal to be stored", func() bool { return value() == "ready" })
+	natstest.Until(t, "the renewal to be stored", func() bool { return string(entry().Value) == "ready" })
 	end()
 	if err := bustest.Receive(t, renewed, "the renewal's result"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the renewal: %v", err)
 	}
 	p.Cut()
 	p.Hold(false, false)
-	for _, word := range []string{"ended", "ended, again"} {
+	for _, word := range []string{"ready", "ended", "ended, again"} {
+		before := entry().Rev
 		if err := l.Renew(bustest.Background(t), []byte(word)); err != nil {
 			t.Fatal(err)
 		}
-		if got := value(); got != word {
-			t.Errorf("the lease says %q, want %q", got, word)
+		if got := entry(); string(got.Value) != word || got.Rev <= before {
+			t.Errorf("the lease says %q at %d, want %q after %d", got.Value, got.Rev, word, before)
 		}
 	}
 }
