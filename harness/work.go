@@ -383,7 +383,7 @@ func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error)
 	if s.isApart() {
 		return true, nil
 	}
-	return err == nil, err
+	return false, err // nil: the program has it now
 }
 
 // taken returns the sessions that Work took and is to release.
