@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients languages board long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,7 @@ vet: ## go vet
 	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
 	$(GO) vet -tags languages ./test/languages
+	$(GO) vet -tags agents ./test/agents
 
 # The systems of a release. The packages of test/ need Linux.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -87,6 +88,9 @@ clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and 
 
 languages: ## kill the example agents in other languages at each step (needs python3, nodejs and npm)
 	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
+
+agents: ## kill the real OpenCode in each state of its work, with a model of the test (needs npm and git; installs OpenCode into the user's cache)
+	CGO_ENABLED=0 $(GO) test -tags agents -count=1 -v -timeout $(TEST_TIME) ./test/agents
 
 board: ## open the board in a real browser (needs Chromium and npm: apt-get install -y chromium npm)
 	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .

@@ -1,0 +1,2 @@
+// Package agents tests the bridges with the real agents, with `make agents`.
+package agents
