@@ -86,6 +86,23 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 	}
 }
 
+// TestAFenceBeforeTheClose: the session was taken from the process, and closed, before the process reads either. Each
+// commit is judged by itself: the process was fenced, and the close has withdrawn a question of its successor.
+func TestAFenceBeforeTheClose(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(pool)
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	asked := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("s", "p1")
+	w.orphanSilently("s")
+	w.bus.Hints.Nudge(ref("s"), w.silently("s", events.WriterLedger, func(*session.State) []events.Fact {
+		return []events.Fact{events.SessionClosed{Reason: "finished", By: "ada"}}
+	}))
+	wantErr(t, got(t, asked).err, harness.ErrFenced)
+	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
+}
+
 // TestNoAnswerWithTheClose: the log has an answer, and behind it the session's close. There is no agent left to take
 // it.
 func TestNoAnswerWithTheClose(t *testing.T) {
