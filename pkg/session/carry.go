@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// deliveredCarriedMax is how many prompts a turn still carries after the harness has them. A harness that gave a
-// receipt has the decision, so only the newest are worth the bytes in every document. A decision without a receipt is
-// always carried: no agent may have it, also if a service has ended its call.
-const deliveredCarriedMax = 16
+// joinsMax is how many prompts without a place in [State.weigh] a turn carries because a harness named them: they were
+// delivered long ago.
+const joinsMax = 16
 
 // carry returns the list with a prompt added, or replaced. It never changes the list it is given: clones share it.
 func (f *fold) carry(list []Carried, add Carried) []Carried {
@@ -20,20 +19,17 @@ func (f *fold) carry(list []Carried, add Carried) []Carried {
 			next = append(next, c)
 		}
 	}
-	next = append(next, add)
-	delivered := 0
-	for i := len(next) - 1; i >= 0; i-- {
-		if next[i].Had == 0 {
-			continue
-		}
-		if delivered++; delivered > deliveredCarriedMax {
-			next = slices.Delete(next, i, i+1)
-		}
+	return bounded(append(next, add), events.PromptsNamedMax)
+}
+
+// bounded returns at most so many prompts of a list, which it changes. The oldest with a receipt are left out first:
+// an agent had these decisions, and the log has them. A decision without a receipt may have reached no agent.
+func bounded(list []Carried, most int) []Carried {
+	for len(list) > most {
+		i := max(0, slices.IndexFunc(list, func(c Carried) bool { return c.Had != 0 }))
+		list = slices.Delete(list, i, i+1)
 	}
-	if over := len(next) - events.PromptsNamedMax; over > 0 {
-		next = next[over:]
-	}
-	return next
+	return list
 }
 
 // dropCarried returns the list without one prompt.
@@ -61,13 +57,14 @@ func (f *fold) carried(ofTurn, prompt string, prompts []string, message string) 
 			id = prompts[i]
 		}
 		c, ok := f.resolve(id)
+		now, just := f.gone[id]
 		if !ok {
-			c, ok = f.gone[id]
+			c, ok = now, just
 		}
 		if m := f.QueuedAnswer(id); m != "" && m != message || c.Status == Withdrawn {
 			continue
 		}
-		if ok && !has(list, id) && (f.keeps(id) || f.delivered(list) < deliveredCarriedMax) {
+		if ok && !has(list, id) && (just || f.keeps(id) || f.delivered(list) < joinsMax) {
 			list = f.carry(list, c)
 		}
 	}
@@ -111,6 +108,13 @@ func (s *State) resolve(prompt string) (c Carried, ok bool) {
 		return Carried{Prompt: prompt, Status: Status(e.Outcome), Seq: e.Seq, Asked: e.OpenedSeq}, true
 	}
 	return c, false
+}
+
+// Settled returns the commit that settled a prompt, as far as the document can tell: the prompt is not delivered, a
+// turn carries it, or its ending is kept.
+func (s *State) Settled(prompt string) (seq uint64, ok bool) {
+	c, ok := s.resolve(prompt)
+	return c.Seq, ok
 }
 
 // carried returns a settled prompt as a turn carries it, without a receipt.
@@ -382,17 +386,15 @@ func (s *State) Carry(more ...string) []string {
 	slices.SortFunc(list, func(a, b Carried) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Prompt, b.Prompt))
 	})
+	more = slices.DeleteFunc(slices.Clone(more), func(id string) bool { return id == "" || has(list, id) })
 	var ids []string
-	for _, c := range list {
+	for _, c := range bounded(list, events.PromptsNamedMax-len(more)) {
 		ids = append(ids, c.Prompt)
 	}
 	for _, id := range more {
-		if id != "" && !slices.Contains(ids, id) {
+		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
-	}
-	if over := len(ids) - events.PromptsNamedMax; over > 0 {
-		ids = ids[over:]
 	}
 	return ids
 }
@@ -419,7 +421,7 @@ func (s *State) brings() []Carried {
 			list = append(list[:len(list):len(list)], q.carried(id))
 		}
 	}
-	return list[max(0, len(list)-events.PromptsNamedMax):]
+	return bounded(slices.Clone(list), events.PromptsNamedMax)
 }
 
 // Naming returns a request for a turn with the prompts that it has to name: see [State.Carry]. Prompt is the one whose

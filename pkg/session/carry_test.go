@@ -33,8 +33,8 @@ func wantCarried(t *testing.T, what string, list []session.Carried, want ...stri
 	}
 }
 
-// TestCarriedIsBounded: of the prompts that its process has a receipt for a turn carries the newest 16, of the others
-// as many as a fact may name.
+// TestCarriedIsBounded: a turn carries as many prompts as a fact may name. Those without a receipt go before those with
+// one, and the newer ones before the older ones.
 func TestCarriedIsBounded(t *testing.T) {
 	f := newFeeder(t)
 	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -46,7 +46,7 @@ func TestCarriedIsBounded(t *testing.T) {
 	}
 	f.append(events.WriterHarness, asking("last", "t1"))
 	f.append(events.WriterLedger, answering("last"))
-	if got := carriedIDs(f.s.Turn.Prompts); len(got) != 17 || got[0] != "p04" || got[16] != "last" {
+	if got := carriedIDs(f.s.Turn.Prompts); len(got) != 21 || got[0] != "p00" || got[20] != "last" {
 		t.Errorf("carried: %v", got)
 	}
 	for round := range 2 {
@@ -57,13 +57,71 @@ func TestCarriedIsBounded(t *testing.T) {
 		}
 		f.append(events.WriterHarness, ask...)
 		f.append(events.WriterLedger, answer...)
-		if n := len(f.s.Turn.Prompts); n < session.OpenPromptsMax || n > events.PromptsNamedMax {
+		n := len(f.s.Turn.Prompts)
+		if n < session.OpenPromptsMax || n > events.PromptsNamedMax {
 			t.Errorf("%d prompts are carried", n)
+		}
+		if got := carriedIDs(f.s.Turn.Prompts); round == 0 && (n != 21+session.OpenPromptsMax || got[0] != "p00") ||
+			round == 1 && (n != events.PromptsNamedMax || slices.Contains(got, "p19") || got[0] != "q0.072" &&
+				got[0] != "last") {
+			t.Errorf("round %d: %d prompts, %v", round, n, got)
 		}
 	}
 	request := f.s.Continue("", "t1", "")
 	if err := request.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnswersWithAReceiptGoFirst: of more decisions than a request names those with a receipt are left out first, also
+// if they are newer.
+func TestAnswersWithAReceiptGoFirst(t *testing.T) {
+	f := newFeeder(t)
+	f.append(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	for i := range session.OpenPromptsMax {
+		id := fmt.Sprintf("old%03d", i)
+		f.append(events.WriterHarness, asking(id, "t1"))
+		f.append(events.WriterLedger, answering(id))
+	}
+	for i := range 40 {
+		id := fmt.Sprintf("new%02d", i)
+		f.append(events.WriterHarness, asking(id, "t1"))
+		f.append(events.WriterLedger, answering(id))
+		f.append(events.WriterHarness, events.PromptDelivered{Prompt: id})
+	}
+	whole := func(what string, ids []string) {
+		t.Helper()
+		if len(ids) != events.PromptsNamedMax || !slices.Contains(ids, "old000") || !slices.Contains(ids, "new39") ||
+			slices.Contains(ids, "new00") {
+			t.Errorf("%s: %d prompts, %v", what, len(ids), ids)
+		}
+	}
+	whole("the turn", carriedIDs(f.s.Turn.Prompts))
+	f.append(events.WriterHarness, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	whole("its request", f.s.Carry())
+	if ids := f.s.Carry("more"); len(ids) != events.PromptsNamedMax || !slices.Contains(ids, "old000") ||
+		ids[len(ids)-1] != "more" {
+		t.Errorf("with one more: %d prompts, %v", len(ids), ids)
+	}
+}
+
+// TestDeliveredWhereItIsNamed: a commit delivers a decision and names it in the turn that it begins. The turn carries
+// it, however many it carries from the turn before.
+func TestDeliveredWhereItIsNamed(t *testing.T) {
+	f := newFeeder(t)
+	f.append(events.WriterHarness, asking("out", ""), events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.append(events.WriterLedger, answering("out"))
+	for i := range 20 {
+		id := fmt.Sprintf("p%02d", i)
+		f.append(events.WriterHarness, asking(id, "t1"))
+		f.append(events.WriterLedger, answering(id))
+		f.append(events.WriterHarness, events.PromptDelivered{Prompt: id})
+	}
+	f.append(events.WriterHarness, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.append(events.WriterHarness, events.PromptDelivered{Prompt: "out"},
+		events.TurnStarted{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Prompts: []string{"out"}})
+	if got := carriedIDs(f.s.Turn.Prompts); len(got) != 21 || !slices.Contains(got, "out") {
+		t.Errorf("carried: %v", got)
 	}
 }
 

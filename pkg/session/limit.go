@@ -18,8 +18,8 @@ const (
 	NameBytesMax   = 100
 	TextBytesMax   = 2 << 10
 
-	// UndeliveredMax is how many decided prompts wait for a harness that never says it has them. Beyond, the oldest
-	// goes.
+	// UndeliveredMax is how many prompts that ended without a person's decision wait for a harness that never says it
+	// has them. Beyond, the oldest goes. Decisions of people have no such bound: none is dropped.
 	UndeliveredMax = 100
 
 	undeliveredBytesMax = 32 << 10 // bytes of their reasons, likewise

@@ -118,19 +118,65 @@ func TestLimitPrompts(t *testing.T) {
 	f.append(events.WriterLedger, many(session.OpenPromptsMax, answer)...)
 	f.append(events.WriterHarness, many(3, func(i int) events.Fact { return ask(500 + i) })...)
 	f.append(events.WriterLedger, many(2, func(i int) events.Fact { return answer(500 + i) })...)
-	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 {
-		t.Errorf("%d prompts are kept, want %d undelivered and one that awaits", n, session.UndeliveredMax)
-	}
-	if f.s.Prompts["p000"] != nil || f.s.Prompts["p500"] == nil || f.s.Prompts["p502"] == nil {
-		t.Errorf("not the oldest decisions were let go of: %v", keys(f.s.Prompts))
+	const decided = session.OpenPromptsMax + 2
+	if n := len(f.s.Prompts); n != decided+1 || f.s.Prompts["p000"] == nil {
+		t.Errorf("%d prompts are kept, want %d decisions and one that awaits", n, decided)
 	}
 	f.append(events.WriterHarness, many(90, func(i int) events.Fact {
 		return events.PromptRequested{Prompt: fmt.Sprintf("k%03d", i), PromptKind: events.PromptQuestion,
 			Delivery: events.DeliverMessage}
 	})...)
 	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
-	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 || f.s.Prompts["k089"] == nil {
-		t.Errorf("%d prompts are kept after all were superseded, want %d", n, session.UndeliveredMax+1)
+	f.append(events.WriterHarness, many(20, func(i int) events.Fact {
+		return events.PromptRequested{Prompt: fmt.Sprintf("l%03d", i), PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverMessage}
+	})...)
+	f.append(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: json.RawMessage(`"x"`)})
+	if n := len(f.s.Prompts); n != decided+1+session.UndeliveredMax || f.s.Prompts["k009"] != nil ||
+		f.s.Prompts["k010"] == nil || f.s.Prompts["p000"] == nil {
+		t.Errorf("%d prompts are kept, want the decisions and %d that were superseded", n, session.UndeliveredMax)
+	}
+}
+
+// TestNoDecisionIsDropped: a harness takes no decision in. None is dropped, the document stays small enough, and in the
+// end its writer is refused further questions. With the decisions delivered it can ask again.
+func TestNoDecisionIsDropped(t *testing.T) {
+	f := newFeeder(t)
+	decided := map[string]bool{}
+	for i := 0; f.s.Ignored.Count == 0; i++ {
+		if i > session.QueuedMax {
+			t.Fatal("there is no bound")
+		}
+		id := worst("p", i)
+		f.append(events.WriterHarness, events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+		if f.s.Ignored.Count == 0 {
+			decided[id] = true
+			f.append(events.WriterLedger, events.PromptRejected{Prompt: id, Owed: true, By: "ada",
+				Text: strings.Repeat("x", session.TextBytesMax)})
+		}
+	}
+	f.mustIgnore(1, "limit")
+	body, err := f.s.Encode()
+	if err != nil || len(body) > session.DocumentBytesMax {
+		t.Fatalf("a document of %d bytes, %v", len(body), err)
+	}
+	t.Logf("%d decisions, %d bytes", len(decided), len(body))
+	if len(decided) <= 2*session.OpenPromptsMax {
+		t.Errorf("only %d questions were asked", len(decided))
+	}
+	for id := range decided {
+		if p := f.s.Prompts[id]; p == nil || p.Status != session.Rejected {
+			t.Fatalf("the decision about %s is dropped", id)
+		}
+	}
+	for id := range decided {
+		f.append(events.WriterHarness, events.PromptDelivered{Prompt: id})
+	}
+	f.append(events.WriterHarness, events.PromptRequested{Prompt: "next", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback})
+	if f.s.Prompts["next"] == nil || len(f.s.Prompts) != 1 {
+		t.Errorf("%d prompts", len(f.s.Prompts))
 	}
 }
 

@@ -34,7 +34,8 @@ func (f *fold) applyPrompt() (why string, ok bool) {
 }
 
 // promptRequested opens a prompt. Again while it is open: the newer body, and the newer epoch owns it with its call and
-// turn. Under a closed id it is ignored, so that an answer always meets the opening it was given for.
+// turn; not the turn of a call in the background, which outlives the turn. Under a closed id it is ignored, so that an
+// answer always meets the opening it was given for.
 func (f *fold) promptRequested(fact events.PromptRequested) string {
 	p := f.Prompts[fact.Prompt]
 	_, settled := f.resolve(fact.Prompt)
@@ -66,7 +67,7 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	p.setDeadline(deadlineOf(fact.Deadline), f.c.Seq)
 	p.UpdatedAt, p.Seq, p.Epoch, p.Unattended = f.c.At, f.c.Seq, f.Epoch, false
 	f.adoptCall(p.Call)
-	if p.Turn != "" {
+	if c := f.Tools[p.Call]; p.Turn != "" && (c == nil || !c.Background) {
 		f.adoptTurn()
 	}
 	return ""
@@ -150,9 +151,10 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	return ""
 }
 
-// forgetUndelivered bounds the decisions that wait for a harness. Beyond their number the oldest goes. Beyond the bytes
-// of their reasons the oldest texts of rejections go, and the decisions stay: the text is in the log where the prompt
-// was settled. Other reasons are ids and words, which together take less.
+// forgetUndelivered bounds what waits for a harness that no person decided, by number: beyond it the oldest goes. A
+// decision of a person stays until it is delivered: a session that is full of them opens no more prompts ([fold.room]).
+// Beyond the bytes of reasons the oldest texts of rejections go, and the decisions stay: the text is in the log where
+// the prompt was settled. Other reasons are ids and words, which together take less.
 func (s *State) forgetUndelivered() {
 	for len(s.Prompts) > undeliveredBytesMax/TextBytesMax {
 		n, bytes, oldest, text := 0, 0, "", ""
@@ -161,8 +163,11 @@ func (s *State) forgetUndelivered() {
 			if p.Status == Awaiting {
 				continue
 			}
-			n, bytes = n+1, bytes+jsonBytes(p.Reason)
-			oldest = s.settledFirst(oldest, id)
+			bytes += jsonBytes(p.Reason)
+			if !p.Status.byPerson() {
+				n++
+				oldest = s.settledFirst(oldest, id)
+			}
 			if p.Status == Rejected && p.Reason != "" {
 				text = s.settledFirst(text, id)
 			}
@@ -281,9 +286,8 @@ func (f *fold) deliver(id string, at time.Time) {
 	delete(f.Prompts, id)
 	if e := f.ended(EntityPrompt, id); e != nil {
 		e.DeliveredAt = at
-		return
 	}
-	if f.gone == nil { // its ending is no longer among the recent ones
+	if f.gone == nil {
 		f.gone = map[string]Carried{}
 	}
 	f.gone[id] = p.carried(id)

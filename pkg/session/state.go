@@ -23,8 +23,10 @@ const Version = 1
 // confirms it with another one. A turn that a person resumed for a decision from before a stop stays requested.
 // A message from after the last turn does not wait when the retry of an earlier turn is abandoned. Rules 7: a person's
 // stop of a requested turn is pending until its receipt, and ends when a turn begins in place of one that a person
-// requested.
-const FoldRules = 7
+// requested. Rules 8: a prompt of a call in the background adopts its call, and not its turn. A turn keeps each
+// decision with a receipt, too, as many as a request names. No decision of a person that waits for delivery is
+// dropped, however many wait.
+const FoldRules = 8
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string

@@ -397,8 +397,9 @@ func (w *twin) owner() (turn string, epoch, ofTurn uint64, owned bool) {
 		case events.TurnStarted:
 			ofTurn = w.said[i].Epoch
 		case events.PromptRequested:
-			if prompts := (&twin{said: w.said[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
-				ended: map[string]string{}}).prompts(); prompts[f.Prompt].turn != "" {
+			p := (&twin{said: w.said[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
+				ended: map[string]string{}}).prompts()[f.Prompt]
+			if p.turn != "" && !w.calls[i][p.call] { // a call in the background does not adopt its turn
 				ofTurn = w.said[i].Epoch
 			}
 		}

@@ -95,24 +95,10 @@ func newDraft(s *session.State, in Input, src session.Source) *draft {
 	return &draft{Draft: session.NewDraft(s, events.WriterReconciler, source, in.Now), in: in, src: src}
 }
 
-// leftTurn reports whether the open turn was left behind. A process that adopted a part of it is responsible for it.
-func (d *draft) leftTurn() bool {
-	t := d.Turn
-	if t == nil || d.Owns(t.Epoch) {
-		return false
-	}
-	for _, c := range d.Tools {
-		if c.Turn == t.ID && d.Owns(c.Epoch) {
-			return false
-		}
-	}
-	for _, p := range d.Prompts {
-		if p.Turn == t.ID && d.Owns(p.Epoch) {
-			return false
-		}
-	}
-	return true
-}
+// leftTurn reports whether the open turn was left behind: the session's owner has adopted neither it nor a call that it
+// waits for. A call in the background outlives its turn, so a process that has adopted only such calls, with their
+// prompts, does not run the turn.
+func (d *draft) leftTurn() bool { return d.Turn != nil && !d.Runs(d.Turn.ID) }
 
 // reason returns why the items that were left behind end.
 func (d *draft) reason() string { return leftReason(d.State, d.Owned) }

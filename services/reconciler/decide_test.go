@@ -11,7 +11,7 @@ import (
 )
 
 // TestLeftTurn: the open turn was left behind if its epoch's process is gone, unless the present owner has adopted a
-// part of this turn.
+// call that this turn waits for.
 func TestLeftTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*session.State)
@@ -25,9 +25,10 @@ func TestLeftTurn(t *testing.T) {
 		"a call of another turn was": {func(s *session.State) {
 			s.Tools["task"].Epoch, s.Tools["task"].Turn = 2, "t0"
 		}, true},
-		"its prompt was adopted": {func(s *session.State) {
-			s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 2}}
-		}, false},
+		"its call in the background was, with its prompt": {func(s *session.State) {
+			s.Tools["task"].Epoch, s.Tools["task"].Background = 2, true
+			s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Call: "task", Epoch: 2}}
+		}, true},
 		"its prompt was not": {func(s *session.State) {
 			s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 1}}
 		}, true},

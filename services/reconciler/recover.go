@@ -194,9 +194,13 @@ func (d *draft) endTurn() {
 	}
 }
 
-// keeps reports whether something in a turn still waits or runs.
+// keeps reports whether something in a turn still waits or runs. A question of a call in the background that the owner
+// has does not keep the turn: its answer goes to that call.
 func (d *draft) keeps(turn string) bool {
-	if d.awaitsPerson(func(p *session.Prompt) bool { return p.Turn == turn }) {
+	if d.awaitsPerson(func(p *session.Prompt) bool {
+		c := d.Tools[p.Call]
+		return p.Turn == turn && (c == nil || !c.Background || !d.Owns(c.Epoch))
+	}) {
 		return true
 	}
 	for _, c := range d.Tools {

@@ -108,6 +108,7 @@ func acts() []act {
 		{"late receipt", 44, (*world).receivesLate},
 		{"policy", 7, (*world).decidesItself},
 		{"end many", 4, (*world).endsMany},
+		{"ask many", 6, (*world).asksMany},
 		{"by itself", 44, (*world).byItself},
 		{"ask", 66, (*world).ask},
 		{"settle", 88, (*world).settlePrompt},
@@ -186,7 +187,7 @@ func (w *world) ask() {
 		if w.chance(2) {
 			f.Call = w.id("c")
 			w.callOf[f.Prompt] = f.Call
-			started := events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(4)}
+			started := events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(2)}
 			if started.Background {
 				w.outside++
 			}
@@ -307,24 +308,45 @@ func (w *world) restart() {
 		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
 			Message: t.Message})
 	}
-	all := w.chance(2)
+	whole := len(facts) > 1
+	part := w.rng.IntN(partsN)
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
-		if c := w.st.Tools[id]; all || w.chance(3) {
+		if c := w.st.Tools[id]; part == partAll || part == partBackground && c.Background || w.chance(3) {
 			facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Background: c.Background})
 		}
 	}
 	for _, id := range w.st.PendingPrompts() {
-		if all || w.chance(3) {
+		c := w.st.Tools[w.st.Prompts[id].Call]
+		apart := c != nil && c.Background
+		if part == partAll || part == partBackground && apart && w.chance(2) || part == partSome && w.chance(3) {
 			facts = append(facts, w.repeated(id))
+			whole = whole || !apart
 		}
 	}
 	w.dead = false
 	w.process(facts...)
 	defer w.asksNothing()
-	if t != nil && w.st.Turn != nil && w.st.Turn.Epoch == w.st.Epoch {
+	if t == nil || w.st.Turn == nil {
+		return
+	}
+	if w.st.Turn.Epoch == w.st.Epoch && whole {
 		w.runs = w.reads(t.ID, t.Prompts)
+	} else if len(facts) > 1 {
+		w.apartOnly++
+	}
+	w.notRun = ""
+	if !whole {
+		w.notRun = t.ID
 	}
 }
+
+// A process that restarts adopts everything, only what is in the background, or some of it.
+const (
+	partAll = iota
+	partBackground
+	partSome
+	partsN
+)
 
 // repeated returns the request of a waiting prompt as it was last appended.
 func (w *world) repeated(id string) events.Fact {
@@ -643,7 +665,7 @@ func (w *world) rest(continues bool) {
 		if t := w.runs; t != nil && w.alive() {
 			w.takeIn(t)
 			w.ends(t, len("completes"))
-		} else if t := w.st.Turn; t != nil && w.alive() && t.Epoch == w.st.Epoch {
+		} else if t := w.st.Turn; t != nil && w.alive() && t.Epoch == w.st.Epoch && t.ID != w.notRun {
 			w.runs = w.reads(t.ID, t.Prompts)
 		}
 		for _, k := range w.kids {
@@ -687,8 +709,8 @@ func (w *world) restOutside() {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
-		switch {
-		case w.st.Tools[id].Epoch != w.st.Epoch:
+		switch c := w.st.Tools[id]; {
+		case c.Epoch != w.st.Epoch, c.Background: // a server in the background has no end of its own
 		case !w.unread(id):
 			w.process(events.ToolCompleted{Call: id})
 			return

@@ -7,11 +7,13 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 const (
 	deafOneIn = 4  // histories whose agent begins a turn of its own for each turn that is requested for decisions
+	manyAsked = 20 // questions of one turn, all with a receipt
 	oldOneIn  = 15 // decisions of a ledger from before the rule, which wrote no owed
 )
 
@@ -36,6 +38,8 @@ type seen struct {
 	apart     int // times that so much ended outside of turns that earlier endings are forgotten
 	limited   int // questions with a deadline
 	oldViews  int // turns that a client took from an old view
+	many      int // turns that ask many questions
+	apartOnly int // adoptions of a part of a turn that is not run
 	// receipts that a process repeats with the claim of its session
 	afterClaim int
 	stopped
@@ -50,6 +54,7 @@ func (s *seen) add(o seen) {
 	s.reopened, s.apart = s.reopened+o.reopened, s.apart+o.apart
 	s.dismissed, s.limited = s.dismissed+o.dismissed, s.limited+o.limited
 	s.oldViews, s.afterClaim = s.oldViews+o.oldViews, s.afterClaim+o.afterClaim
+	s.apartOnly, s.many = s.apartOnly+o.apartOnly, s.many+o.many
 	s.stopped.add(o.stopped)
 }
 
@@ -58,7 +63,8 @@ func (s *seen) enough(histories int) bool {
 	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 1000}, {s.policies, 20},
 		{s.crowds, 50}, {s.outside, 4}, {s.gaveUp, 10}, {s.again, 50}, {s.bounded, 100}, {s.old, 20}, {s.twice, 50},
 		{s.stale, 50}, {s.released, 200}, {s.reopened, 200}, {s.dismissed, 20}, {s.apart, 20}, {s.limited, 4},
-		{s.oldViews, 150}, {s.afterClaim, 200}, {s.unasked, 400}} {
+		{s.oldViews, 150}, {s.afterClaim, 200}, {s.unasked, 400},
+		{s.apartOnly, 100}, {s.many, 100}} {
 		if c.n < histories/c.oneIn {
 			return false
 		}
@@ -89,6 +95,9 @@ func (w *world) givesUp() {
 func (w *world) asksNothing() {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
+		if p == nil {
+			continue // a decision about another prompt has delivered it
+		}
 		c := w.st.Tools[p.Call]
 		has := p.Epoch == w.st.Epoch || c != nil && c.Epoch == w.st.Epoch
 		if !has || p.Turn != "" && (c == nil || !c.Background) || w.absent[id] || w.chance(2) {
@@ -241,4 +250,33 @@ func (w *world) continues(f events.Fact, by events.Writer) {
 			w.continued = 0
 		}
 	}
+}
+
+// asksMany makes the running turn ask more questions than a person answers at a sitting. A person answers all of them,
+// and the process has each answer.
+func (w *world) asksMany() {
+	if !w.alive() || w.runs == nil || w.st.BlockedBy() != "" {
+		return
+	}
+	w.many++
+	var asks, gets []events.Fact
+	for range manyAsked {
+		id := w.id("p")
+		asks = append(asks, events.PromptRequested{Prompt: id, Turn: w.runs.id, PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+		gets = append(gets, events.PromptDelivered{Prompt: id})
+	}
+	w.process(asks...)
+	turn := w.runs
+	for _, f := range asks {
+		id := f.Subject()
+		d, err := w.st.Answer(request.Answer{Ref: ref, Prompt: id, By: "ada"}, w.source)
+		if err != nil {
+			w.fail("prompt %s waits and cannot be answered: %v", id, err)
+			return
+		}
+		w.person(events.WriterLedger, d.Facts...)
+		w.had[id], turn.context[id] = w.st.Epoch, true
+	}
+	w.process(gets...)
 }

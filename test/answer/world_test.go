@@ -50,6 +50,7 @@ type world struct {
 	oldAt     uint64            // place of the last decision without owed
 	absent    map[string]bool   // prompts that no Ask waits for
 	continued int               // turns that recovery requested for decisions since a person acted
+	notRun    string            // the turn that the process has not adopted, and does not run
 	deaf      bool              // the agent takes no turn that is requested for decisions
 	still     bool              // a person's stop got status 200, and no person has asked for more since
 	itsOwn    map[string]bool   // turns that the agent began, and prompts that it requested, by itself since that stop

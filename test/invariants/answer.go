@@ -72,7 +72,7 @@ func (x *Log) answers(e *events.Event) {
 	switch f := e.Fact.(type) {
 	case events.PromptRequested:
 		delete(x.unattended, f.Prompt)
-		if t := x.before.Turn; t != nil && x.turnOf(f) == t.ID && e.Epoch > t.Epoch {
+		if t := x.before.Turn; t != nil && x.turnOf(f) == t.ID && e.Epoch > t.Epoch && !x.apart(f) {
 			x.adopts(t) // a prompt adopts its turn, too
 		}
 	case events.PromptUnattended:
@@ -215,6 +215,16 @@ func (x *Log) turnOf(f events.PromptRequested) string {
 		turn = cmp.Or(turn, c.Turn)
 	}
 	return turn
+}
+
+// apart reports whether a prompt is that of a call in the background, which outlives its turn.
+func (x *Log) apart(f events.PromptRequested) bool {
+	call := f.Call
+	if p := x.before.Prompts[f.Prompt]; p != nil {
+		call = cmp.Or(call, p.Call)
+	}
+	c := x.before.Tools[call]
+	return c != nil && c.Background
 }
 
 // synthetic reports whether a queued message is not a person's own.

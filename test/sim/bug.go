@@ -89,6 +89,12 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 			alone.Prompts = p.Prompts[len(p.Prompts)-1:]
 			s.Pending.Turn = &alone
 		}
+	case BackgroundAdopts:
+		if t := s.Turn; is[events.PromptRequested](c) && hasBackground(s) {
+			adopted := *t
+			adopted.Epoch = s.Epoch
+			s.Turn = &adopted
+		}
 	case UnattendedForgotten:
 		attend(s)
 	case ContinuationsForgotten:
@@ -195,6 +201,9 @@ func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []e
 	if b == AdoptedTurnTaken && w == events.WriterReconciler && len(facts) == 0 {
 		return continues(s)
 	}
+	if b == BackgroundRuns && w == events.WriterReconciler && hasBackground(s) {
+		return nil
+	}
 	if b == OwedNotRequested && w == events.WriterReconciler && s.Turn == nil {
 		return slices.DeleteFunc(slices.Clone(facts), func(f events.Fact) bool {
 			t, ok := f.(events.TurnRequested)
@@ -202,6 +211,16 @@ func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []e
 		})
 	}
 	return facts
+}
+
+// hasBackground reports whether the owner has a call in the background of the open turn.
+func hasBackground(s *session.State) bool {
+	for _, c := range s.Tools {
+		if t := s.Turn; t != nil && c.Background && c.Turn == t.ID && s.Owns(c.Epoch) {
+			return true
+		}
+	}
+	return false
 }
 
 // continues is a continuation of a turn that a process has adopted, for a prompt that was decided.

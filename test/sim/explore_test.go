@@ -36,7 +36,10 @@ func worlds() map[string]explorer.Config {
 	message := func(prompt string) explorer.Ask { return explorer.Ask{Prompt: prompt, Delivery: events.DeliverMessage} }
 	outside := plain("p1")
 	outside.Outside = true
+	apart := call
+	apart.Background = true
 	return map[string]explorer.Config{
+		"a call in the background":    {Asks: [2]explorer.Ask{plain("p1"), apart}},
 		"two questions without calls": {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}},
 		"one of them in a call":       {Asks: [2]explorer.Ask{plain("p1"), call}},
 		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
@@ -145,6 +148,20 @@ func TestTheExplorerFindsAnAdoptionWithoutAnAsk(t *testing.T) {
 	t.Logf("%d states: %s", r.States, r.Violated)
 	if !strings.HasPrefix(r.Violated, "V15: a person decided") {
 		t.Error("not found, or as something else than V15")
+	}
+}
+
+// TestTheExplorerFindsTurnsThatTheBackgroundHolds: a process adopts only what is in the background. If that counts as
+// running the turn, the turn is neither recovered nor run.
+func TestTheExplorerFindsTurnsThatTheBackgroundHolds(t *testing.T) {
+	for _, bug := range []sim.Bug{sim.BackgroundRuns, sim.BackgroundAdopts} {
+		c := exploring(worlds()["a call in the background"], bug)
+		c.Depth, c.Most = 6, explorer.Bounds{Crashes: 1, Starts: 1}
+		r := explorer.Run(c)
+		t.Logf("%v: %d states: %s", bug, r.States, r.Violated)
+		if !strings.HasPrefix(r.Violated, "V15: a person decided") && !strings.HasPrefix(r.Violated, "V14") {
+			t.Errorf("%v: not found, or as something else than V14 or V15", bug)
+		}
 	}
 }
 

@@ -70,6 +70,10 @@ const (
 
 	// a process does not say that it does not ask for a prompt that it has adopted
 	UnaskedNotSaid
+
+	// the reconciler takes a turn for running while the owner has a call of it in the background
+	BackgroundRuns
+	BackgroundAdopts // a question of a call in the background adopts its turn
 )
 
 // String is the bug's name.
@@ -83,7 +87,8 @@ func (b Bug) String() string {
 		"fenced process wakes its agent",
 		"undelivered decisions dropped", "no turn for an undelivered decision",
 		"unattended prompt forgotten", "continuations not counted", "receipt forgotten",
-		"withdrawn message releases a stop", "adopted without an Ask, and not said"}[b]
+		"withdrawn message releases a stop", "adopted without an Ask, and not said",
+		"a background call runs its turn", "a background question adopts its turn"}[b]
 }
 
 // Times of the make-believe world.

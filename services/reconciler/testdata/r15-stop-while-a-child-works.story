@@ -1,5 +1,6 @@
 A new process adopts a background call of a dead one, and not its turn. A person stops the turn, which waits for a
-child. When the child has settled, no resume is requested: the process confirms the stop (R15, P16).
+child. No process runs the turn, so recovery stops it at once, with the call that waits; the call in the background
+stays open. When the child has settled, no resume is requested (R15, P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
@@ -23,15 +24,14 @@ alive
 (none)
 -- facts --
 61 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+-- decide @61s --
+s 62 tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
+s 62 turn.stopped {"turn":"t1","actor":"person"}
+-- state --
+s idle owned-by=18 last=t1,stopped call=bg1
+child running owned-by=18 turn=k1,message
 -- facts child --
 62 turn.completed {"turn":"k1"}
--- decide @63s --
-s 63 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
--- state --
-s interrupted owned-by=18 turn=t1,message call=bg1 stop=t1,person
-child idle owned-by=18 last=k1,completed
--- facts --
-70 turn.stopped {"turn":"t1","actor":"person"}
 -- decide @71s --
 (none)
 -- state --

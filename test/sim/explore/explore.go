@@ -7,7 +7,8 @@
 //	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a
 //	turn by itself, or completes one and has not read what was decided
 //	a turn fills the context, and ends for the compaction although a person has stopped it meanwhile
-//	an agent asks outside of turns; its process gives up, or a later one adopts the question and does not ask
+//	an agent asks outside of turns, or in a call in the background; its process gives up, or a later one adopts the
+//	question, or the call alone, and does not ask
 //	an agent that reacts to a stop asks, fails, completes its turn or begins another one before it gives the receipt
 //	people answer, reject, send, stop, retry, also while every process is dead
 //	the reconciler, retry and compaction check the session, or do not for as long as the exploration likes
@@ -45,12 +46,20 @@ type Ask struct {
 	Delivery events.Delivery
 	Loss     events.OwnerLoss
 	Outside  bool // it belongs to no turn, and blocks none
+	// Background: its call is in the background, and it blocks no turn. The Ask and the call outlive their turn.
+	Background bool
 }
+
+// apart reports whether its Ask outlives the turn.
+func (a Ask) apart() bool { return a.Outside || a.Background }
 
 func (a Ask) requested(turn string) events.PromptRequested {
 	var blocking *bool
-	if a.Outside {
+	switch {
+	case a.Outside:
 		turn, blocking = "", new(bool)
+	case a.Background:
+		blocking = new(bool)
 	}
 	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion,
 		Delivery: a.Delivery, OnOwnerLoss: a.Loss, Blocking: blocking,
@@ -149,6 +158,8 @@ func (c *Config) steps() []step {
 		each("start", (*state).start)
 		each("claim", func(s *state, p *process) bool { return s.claim(p, nothing) })
 		each("adopt one", func(s *state, p *process) bool { return s.claim(p, oneOnly) })
+		each("adopt the call in the background", func(s *state, p *process) bool { return s.claim(p, callApart) })
+		each("adopt its question", func(s *state, p *process) bool { return s.claim(p, questionApart) })
 		each("adopt", func(s *state, p *process) bool { return s.claim(p, everything) })
 		each("ready", (*state).readies)
 	}

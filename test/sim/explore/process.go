@@ -94,10 +94,12 @@ func (s *state) start(p *process) bool {
 type adoption uint8
 
 const (
-	nothing    adoption = iota
-	oneOnly             // the first question, and the turn with it
-	ofOwn               // what this process itself had until it lost its lease
-	everything          // the turn, and all that belongs to it
+	nothing       adoption = iota
+	oneOnly                // the first question, and the turn with it
+	callApart              // the call in the background alone
+	questionApart          // its question, and the call with it
+	ofOwn                  // what this process itself had until it lost its lease
+	everything             // the turn, and all that belongs to it
 )
 
 // claim takes the session over at the start.
@@ -107,6 +109,10 @@ func (s *state) claim(p *process, adopt adoption) bool {
 	}
 	if adopt != nothing && s.st.Turn == nil && !s.opensOutside() || adopt == oneOnly &&
 		(!s.awaits(0) || s.st.Prompts[s.cfg.Asks[1].Prompt] == nil) {
+		return false
+	}
+	i := s.background()
+	if adopt == callApart && (i < 0 || s.st.Tools[call] == nil) || adopt == questionApart && (i < 0 || !s.awaits(i)) {
 		return false
 	}
 	s.take(p, adopt, nil)
@@ -137,15 +143,16 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	for i := range s.cfg.Asks {
 		p.leave(s, i)
 	}
-	if adopt == nothing || s.st.Turn == nil || s.st.Turn.Epoch != s.st.Epoch {
-		return
+	if adopt == nothing || adopt == callApart || adopt == questionApart || s.st.Turn == nil ||
+		s.st.Turn.Epoch != s.st.Epoch {
+		return // it runs no turn
 	}
 	p.turn = before.Turn.ID
 	for i, a := range s.cfg.Asks {
 		if adopt == oneOnly && i > 0 {
 			break
 		}
-		if a.Outside {
+		if a.apart() {
 			continue
 		}
 		q := before.Prompts[a.Prompt]
@@ -161,6 +168,12 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 	switch adopt {
 	case nothing:
 		return nil
+	case callApart:
+		c := s.st.Tools[call]
+		return []events.Fact{events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: true}}
+	case questionApart:
+		a := s.cfg.Asks[s.background()]
+		return []events.Fact{a.requested(s.st.Prompts[a.Prompt].Turn)}
 	case oneOnly:
 		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
 	}
@@ -174,7 +187,8 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 		if adopt == ofOwn && c.Epoch != s.st.Epoch {
 			continue
 		}
-		facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name})
+		facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name,
+			Background: c.Background})
 	}
 	for _, id := range s.st.PendingPrompts() {
 		if adopt == ofOwn && s.st.Prompts[id].Epoch != s.st.Epoch {
@@ -248,7 +262,7 @@ func (s *state) reclaim(p *process) bool {
 		p.turn, p.todo = was.turn, was.todo
 	}
 	for i, a := range s.cfg.Asks {
-		p.asking[i] = was.asking[i] && (running || a.Outside)
+		p.asking[i] = was.asking[i] && (running || a.apart())
 	}
 	if running || p.asks() {
 		s.readNews(p)
@@ -312,7 +326,7 @@ func (p *process) asks() bool { return slices.Contains(p.asking[:], true) }
 // asksInTurn reports whether an Ask waits in the turn that the process runs.
 func (s *state) asksInTurn(p *process) bool {
 	for i, a := range s.cfg.Asks {
-		if p.asking[i] && !a.Outside {
+		if p.asking[i] && !a.apart() {
 			return true
 		}
 	}
@@ -386,7 +400,7 @@ func (s *state) receive(p *process) bool {
 // ask asks a question, or asks again what was adopted.
 func (s *state) ask(p *process, i int) bool {
 	a := s.cfg.Asks[i]
-	if a.Outside {
+	if a.Outside || a.Background && s.st.Prompts[a.Prompt] != nil {
 		return s.askOutside(p, i)
 	}
 	if !s.handles(p) || p.asking[i] || s.stopping() {
@@ -412,7 +426,8 @@ func (s *state) ask(p *process, i int) bool {
 		if _, over := s.st.Ended(session.EntityTool, a.Call); over {
 			return false
 		}
-		facts = append(facts, events.ToolStarted{Call: a.Call, Turn: p.turn, Name: "question"})
+		facts = append(facts, events.ToolStarted{Call: a.Call, Turn: p.turn, Name: "question",
+			Background: a.Background})
 	}
 	s.add(p, append(facts, a.requested(p.turn))...)
 	p.asking[i] = true
@@ -421,7 +436,7 @@ func (s *state) ask(p *process, i int) bool {
 
 // giveUp: the context of an Ask ends. The prompt stays open, and the agent asks again before its turn completes.
 func (s *state) giveUp(p *process, i int) bool {
-	outside := s.cfg.Asks[i].Outside
+	outside := s.cfg.Asks[i].apart()
 	if !s.handles(p) && !(outside && s.runs(p)) || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
 		return false
 	}
@@ -455,7 +470,7 @@ func (s *state) unread(p *process) bool {
 // complete ends the turn when no Ask waits in it any more.
 func (s *state) complete(p *process) bool {
 	if !s.handles(p) || s.asksInTurn(p) || slices.Contains(p.todo[:], true) || s.stopping() ||
-		len(s.st.Tools) > 0 {
+		s.calls() {
 		return false
 	}
 	s.add(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
@@ -465,7 +480,7 @@ func (s *state) complete(p *process) bool {
 // careless completes the turn although the process has not read what was decided about a question of it.
 func (s *state) careless(p *process) bool {
 	waits := s.asksInTurn(p) || slices.Contains(p.todo[:], true)
-	if !s.unread(p) && !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.stopping() || len(s.st.Tools) > 0 ||
+	if !s.unread(p) && !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.stopping() || s.calls() ||
 		s.spent.careless >= s.cfg.Most.Careless {
 		return false
 	}
@@ -473,7 +488,7 @@ func (s *state) careless(p *process) bool {
 	late := p.asking
 	s.add(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
 	for i, a := range s.cfg.Asks {
-		p.late[i] = late[i] && !a.Outside
+		p.late[i] = late[i] && !a.apart()
 	}
 	return true
 }

@@ -267,7 +267,7 @@ func (s *state) takenBack(before *session.State, message string) {
 func (s *state) endHandler(p *process) {
 	p.turn, p.todo = "", [promptsN]bool{}
 	for i, a := range s.cfg.Asks {
-		p.asking[i] = p.asking[i] && a.Outside
+		p.asking[i] = p.asking[i] && a.apart()
 	}
 }
 
