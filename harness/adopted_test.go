@@ -193,3 +193,45 @@ func TestCallWhoseAnswerTheNextTurnHas(t *testing.T) {
 	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Prompts: []string{"p1"}}))
 	check(t, call.Complete(w.ctx, "blue"))
 }
+
+// TestAdoptedInTheBackground: a process adopts a call in the background, or a question of it that waits or is answered,
+// and not the turn. The turn has no handle there and is recovered; the call is the process's, with the answer.
+func TestAdoptedInTheBackground(t *testing.T) {
+	for name, adopt := range map[string]harness.Adopt{
+		"its call": {Calls: []string{"c1"}}, "its question": {Prompts: []harness.Prompt{{ID: "p1"}}},
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", answered before: ", before), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				w := newWorld(t)
+				turn := w.begins(w.connect())
+				must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "watch", Background: true}))
+				ask(w.ctx, turn, left("p1", "c1"))
+				w.awaiting("s", "p1")
+				if before {
+					w.mustAnswer("s", "p1", "blue")
+				}
+				h := w.connect()
+				s := must[*harness.Session](t)(h.Claim(w.ctx, "s", adopt))
+				check(t, h.Ready(w.ctx))
+				if own := s.OpenTurn(); own != nil {
+					t.Errorf("the process has turn %s, and did not adopt it", own.ID())
+				}
+				in := reconciler.Input{Now: time.Now(), Owner: reconciler.Owner{Liveness: reconciler.Alive}}
+				d := must[reconciler.Decision](t)(reconciler.Decide(w.state("s"), in, w.source))
+				w.append("s", events.WriterReconciler, d.Facts...)
+				st := w.state("s")
+				if st.Turn != nil || !st.Owns(st.Tools["c1"].Epoch) {
+					t.Errorf("turn %+v, call %+v", st.Turn, st.Tools["c1"])
+				}
+				if !before {
+					w.mustAnswer("s", "p1", "blue")
+				}
+				if a := must[harness.Answer](t)(s.Ask(w.ctx, left("p1", "c1"))); a.Status != session.Answered {
+					t.Errorf("%+v", a)
+				}
+				check(t, s.Call("c1").Complete(w.ctx, "blue"))
+			})
+		}
+	}
+}

@@ -133,6 +133,11 @@ func withKind(f events.Fact) events.Fact {
 //   - [ErrFull], [ErrForbidden]: the broker refuses it. Nothing is stored.
 //   - [ErrPending]: ctx ended after the facts were sent. If ctx ended before, the error is its cause, and nothing is
 //     stored.
+//
+// A prompt that is requested with Append has no Ask. Call [Turn.Ask] or [Session.Ask] under its id, or read the
+// decision with [Session.Answer]. If the prompt belongs to no turn, or to a call in the background, its decision waits
+// for this process until then, for as long as the process has the session: append [events.PromptUnattended] too, if
+// nothing will take the decision in, and the decision calls for a turn.
 func (s *Session) Append(ctx context.Context, facts ...events.Fact) error {
 	return s.append(ctx, nil, facts...)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// The shortest complete harness: it connects, opens a session, runs a turn with a call that asks a person, and leaves.
+// The shortest complete harness: it connects, opens a session, asks a person within a turn, and leaves.
 func Example() {
 	ctx := context.Background()
 	cell := startCell(ctx) // `holdfast up`
@@ -21,18 +21,18 @@ func Example() {
 	fatal(err)
 	fatal(h.Ready(ctx))
 
-	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall", By: "ada"})
-	fatal(err)
-	call, err := turn.Tool(ctx, harness.ToolOptions{Name: "ask_user"})
-	fatal(err)
+	turn := s.OpenTurn() // of a process that was killed
+	if turn == nil {
+		turn, err = s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall", By: "ada"})
+		fatal(err)
+	}
 
-	go cell.person(ctx, events.Ref{Harness: "painter", Session: "wall"}, "which-colour", "red")
-	answer, err := turn.Ask(ctx, harness.Prompt{ID: "which-colour", Call: call.ID(),
+	go cell.person(ctx, events.Ref{Harness: "painter", Session: "wall"}, "", "red")
+	answer, err := turn.AskOnce(ctx, "which-colour", harness.Prompt{
 		Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}})
 	fatal(err)
 	fmt.Println(answer.By, "says", answer.Choice())
 
-	fatal(call.Complete(ctx, answer.Answers)) // the answer is delivered
 	fatal(turn.Complete(ctx, "stop"))
 	fatal(h.Close(ctx))
 	// Output: ada says red

@@ -32,6 +32,14 @@ func Asks(s *Session, prompt string) int {
 	return 0
 }
 
+// Shown says whether a session remembers what people see of a prompt that it has requested: the request is known to be
+// stored.
+func Shown(s *Session, prompt string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown[prompt].seq != 0
+}
+
 // Kept is how many facts the broker has refused that no caller waits for.
 func Kept(s *Session) int {
 	s.mu.Lock()

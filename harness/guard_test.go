@@ -143,6 +143,55 @@ func TestAnswerOfLongAgo(t *testing.T) {
 	}
 }
 
+// TestAnswerThatATurnCarries: an answer is found for as long as a turn carries it, although so much has ended since
+// that its ending is not kept: in the turn that asked, after its failure, and in its retry.
+func TestAnswerThatATurnCarries(t *testing.T) {
+	w := newWorld(t)
+	turn := w.begins(w.connect())
+	s := turn.Session()
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "red")
+	check(t, got(t, out).err)
+	for i := range session.RecentMax + 5 {
+		c := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("k", i), Name: "bash"}))
+		check(t, c.Complete(w.ctx, "x"))
+	}
+	st := w.state("s")
+	if _, kept := st.Ended(session.EntityPrompt, "p1"); kept || st.Prompts["p1"] != nil {
+		t.Fatalf("its ending is kept still: %v, %+v", kept, st.Prompts["p1"])
+	}
+	found := func(when string) {
+		t.Helper()
+		if a, err := s.Answer(w.ctx, "p1"); err != nil || a.Choice() != "red" || a.By != "ada" {
+			t.Errorf("%s: %+v, %v", when, a, err)
+		}
+	}
+	found("in the turn that asked")
+	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit", Text: "x"}, false))
+	found("after its failure")
+	w.continues(s, "t2", "t1", events.CauseRetry)
+	found("in the retry")
+}
+
+// TestAnswerIsAReceipt: Answer gives the receipt for a decision that no Ask has returned, and no turn is owed for it.
+func TestAnswerIsAReceipt(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
+		Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
+	w.mustAnswer("s", "p1", "red")
+	if a := must[harness.Answer](t)(s.Answer(w.ctx, "p1")); a.Choice() != "red" {
+		t.Errorf("%+v", a)
+	}
+	w.until("s", "the receipt", func(st *session.State) bool { return st.Prompts["p1"] == nil })
+	e, _ := w.state("s").Ended(session.EntityPrompt, "p1")
+	if f, owed := w.state("s").Owed(); owed || e.DeliveredAt.IsZero() {
+		t.Errorf("owed: %v, %+v; %+v", owed, f, e)
+	}
+}
+
 // TestCloseOfAFencedProcess checks that Close succeeds when a session was taken and this process had not heard of it.
 func TestCloseOfAFencedProcess(t *testing.T) {
 	w := newWorld(t)

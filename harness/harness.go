@@ -93,6 +93,8 @@
 // process still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that
 // was suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer belongs to its
 // successor.
+// [Session.Answer] and [Session.Result] wait for the same. [Turn.Request] cannot wait: meanwhile it names the decisions
+// that a turn brings, and does not have them.
 //
 // # Uncertain outcomes
 //

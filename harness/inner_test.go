@@ -106,7 +106,7 @@ func prompted(turn string, delivery events.Delivery) events.PromptRequested {
 
 // workLoopOf is a Work of this process that does not run.
 func (x *inside) workLoopOf(turn func(context.Context, *Turn) error) *workLoop {
-	return &workLoop{h: x.h, w: Worker{Turn: turn}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+	return &workLoop{h: x.h, w: Worker{Turn: turn, TurnsMax: 1}, busy: map[string]*place{}}
 }
 
 // TestWithoutAConnection: a read or write that fails is an error, and nothing else is used in its place.
@@ -273,10 +273,10 @@ func TestWorkOfAClosedSession(t *testing.T) {
 // TestNoReadWithoutASession: without a session to read, no read starts and Work is not signalled.
 func TestNoReadWithoutASession(t *testing.T) {
 	x := newInside(t)
-	k := &workLoop{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
+	k := &workLoop{h: x.h, w: Worker{TurnsMax: 2}, busy: map[string]*place{}}
 	k.handOut(x.ctx)
 	k.wg.Wait()
-	if len(x.h.workReady) > 0 || len(k.slots) > 0 {
+	if len(x.h.workReady) > 0 || k.running > 0 {
 		t.Error("Work is signalled")
 	}
 	if x.h.notifyWork("s"); len(x.h.dirty) > 0 {

@@ -42,9 +42,10 @@ type lease struct {
 	Version     string    `json:"version"`
 	StartedAt   time.Time `json:"started_at"`
 	RenewedAt   time.Time `json:"renewed_at"`
-	// Connection shortens the wait for the end of a dead process. The lease is renewed when the connection is restored.
-	Connection presence.Connection `json:"connection,omitzero"`
-	Abandoned  string              `json:"abandoned,omitempty"` // how the process ended that this one supervised
+	// Connection shortens the wait for the end of a dead process. The lease is renewed when the connection is restored,
+	// and is kept while the process has a connection.
+	Connection presence.Named `json:"connection,omitzero"`
+	Abandoned  string         `json:"abandoned,omitempty"` // how the process ended that this one supervised
 }
 
 // term is one incarnation, from its ticket until its lease is lost or given back.
@@ -135,7 +136,7 @@ func (h *Harness) valueWith(l *term, state, abandoned string) []byte {
 	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
 		Abandoned: abandoned, TTLMS: h.cfg.TTL.Milliseconds(),
 		Host: h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
-		Connection: h.bus.Presence.Own()})
+		Connection: presence.Named{Connection: h.bus.Presence.Own(), Name: h.bus.Presence.Name()}})
 	if err != nil { // nothing in it can fail to encode
 		panic(err)
 	}

@@ -153,10 +153,12 @@ type Result struct {
 	Synthetic bool
 }
 
-// Result finds in the log how a call ended, for an agent whose earlier process made the call. [ErrUnknown]: it is open,
-// never existed, or ended too long ago to be kept. [Step] finds its result however long ago that was.
+// Result finds in the log how a call ended, for an agent whose earlier process made the call. The end of a call can be
+// the decision of a person, so it is returned to the owner of the session only: Result waits while the session is
+// suspended. Errors: [ErrUnknown], the call is open, never existed, or ended too long ago to be kept ([Step] finds its
+// result however long ago that was); those of [Session.Regain]; [ErrUnreachable], or the error of ctx.
 func (s *Session) Result(ctx context.Context, call string) (Result, error) {
-	if err := s.catchUp(ctx); err != nil {
+	if err := s.verifyOwner(ctx); err != nil {
 		return Result{}, err
 	}
 	e, ok := s.State().Ended(session.EntityTool, call)
@@ -250,19 +252,17 @@ func (s *Session) output(ctx context.Context, call string, f events.ToolComplete
 	return content, nil
 }
 
-// Answer finds in the log how a prompt was settled, for a turn whose request names a prompt. [ErrUnknown]: it is open,
-// never existed, or was settled too long ago to be kept.
+// Answer finds in the log how a prompt was settled, for a turn whose request names a prompt. The agent has the decision
+// then: Answer gives the receipt, as [Turn.Ask] does, and no other turn is requested for the decision. A program that
+// only shows decisions reads the people's view. [ErrUnknown]: the prompt is open, never existed, or was settled too
+// long ago: its ending is not kept, and no turn carries it.
 func (s *Session) Answer(ctx context.Context, prompt string) (Answer, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return Answer{}, err
 	}
-	st := s.State()
-	if p := st.Prompts[prompt]; p != nil && p.Status != session.Awaiting {
-		return s.readAnswer(ctx, prompt, p.SettledSeq)
-	}
-	e, ok := st.Ended(session.EntityPrompt, prompt)
+	seq, ok := s.State().Settled(prompt)
 	if !ok {
 		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
 	}
-	return s.readAnswer(ctx, prompt, e.Seq)
+	return s.readAnswer(ctx, prompt, seq)
 }

@@ -1,9 +1,7 @@
 package harness
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -112,48 +110,10 @@ func kept(status session.Status, reason string) bool {
 // sameQuestion compares a question with the one that was decided.
 func (t *Turn) sameQuestion(ctx context.Context, name string, p Prompt, asked uint64) error {
 	want, err := p.requested(t.id)
-	if err != nil || asked == 0 {
+	if err != nil {
 		return err
 	}
-	c, err := t.s.h.bus.Log.Commit(ctx, asked)
-	if err != nil {
-		return fmt.Errorf("harness: question %s in %s: %w", name, t.s.ref, translate(err))
-	}
-	for i := range c.Events {
-		was, ok := c.Events[i].Fact.(events.PromptRequested)
-		if !ok || was.Prompt != p.ID {
-			continue
-		}
-		one, err := asStored(want)
-		other, err2 := asStored(was)
-		if err := errors.Join(err, err2); err != nil {
-			return err
-		}
-		if !bytes.Equal(one, other) {
-			return fmt.Errorf("%w: question %s in %s: %q was decided, and this is %q", ErrNameTaken, name, t.s.ref,
-				was.Title, want.Title)
-		}
-	}
-	return nil
-}
-
-// asStored encodes what a person sees of a question, as it is after it was stored and read: bytes that are no UTF-8 are
-// replaced.
-func asStored(f events.PromptRequested) ([]byte, error) {
-	type shown struct {
-		Kind      events.PromptKind
-		Title     string
-		Questions []events.Question
-	}
-	body, err := json.Marshal(shown{f.PromptKind, f.Title, f.Questions})
-	if err != nil {
-		return nil, err
-	}
-	var read shown
-	if err := json.Unmarshal(body, &read); err != nil {
-		return nil, err
-	}
-	return json.Marshal(read)
+	return t.s.sameShown(ctx, "question "+name, want, asked)
 }
 
 // decision returns a decision that is in the log, and adopts what still waits for it.

@@ -240,7 +240,7 @@ func TestAnErrorIsNoDecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.s.askWith(x.ctx, w, p, f); !errors.Is(err, errNothing) {
+	if _, err := x.s.askWith(x.ctx, turn, w, p, f); !errors.Is(err, errNothing) {
 		t.Errorf("the Ask returned %v", err)
 	}
 	x.s.mu.Lock()

@@ -33,11 +33,12 @@ type OpenOptions struct {
 // the session, so none of them is recovered meanwhile; the other items are, once the lease is ready.
 type Adopt struct {
 	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring
-	// their calls and their turn along. Without a title and questions the question stays as it was asked, with the
-	// other fields that are set. As long as no Ask waits for a prompt outside of any turn, or of a call in the
-	// background, its answer calls for a turn.
+	// their calls and their turn along; those of a call in the background bring the call alone. Without a title and
+	// questions the question stays as it was asked, with the other fields that are set. As long as no Ask waits for a
+	// prompt outside of any turn, or of a call in the background, its answer calls for a turn.
 	Prompts []Prompt
-	// Calls that go on.
+	// Calls that go on. The open turn is not taken from a process that has adopted a call of it. A call in the
+	// background does not count: a turn of which only such calls are adopted is recovered, and the calls go on.
 	Calls []string
 	// Turn: the open turn continues. [Session.OpenTurn] is its handle, with the request that the turn was started with
 	// ([Turn.Request]).
@@ -529,8 +530,8 @@ func (s *Session) claim(l *term) ([]events.Fact, error) {
 }
 
 // adoption returns the facts that continue the named items. Items that are not open are left out. Settled prompts
-// cannot be asked again, but their turn and call continue, so that the asker can use the decision. Items of epoch
-// below, or a later one, are adopted already.
+// cannot be asked again, but their turn and call continue, so that the asker can use the decision; of a call in the
+// background the call alone. Items of epoch below, or a later one, are adopted already.
 func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]events.Fact, error) {
 	st := s.State()
 	var first, prompts []events.Fact
@@ -546,7 +547,9 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 				continue
 			}
 			if p.Status != session.Awaiting {
-				calls[p.Call], turn = true, turn || st.Turn != nil && p.Turn == st.Turn.ID
+				c := st.Tools[p.Call]
+				apart := c != nil && c.Background // outlives the turn
+				calls[p.Call], turn = true, turn || !apart && st.Turn != nil && p.Turn == st.Turn.ID
 				continue
 			}
 			f, err := s.again(ctx, want, p)

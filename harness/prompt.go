@@ -48,10 +48,19 @@ type Answer struct {
 // Choice returns the option that a person selected, or the text of their own, for a prompt with one question. It is ""
 // for a prompt that was not answered, a question that was skipped, and an answer with several questions or options.
 func (a Answer) Choice() string {
-	if a.Status != session.Answered || len(a.Answers) != 1 {
+	if len(a.Answers) != 1 {
 		return ""
 	}
-	switch one := a.Answers[0]; len(one.Selected) {
+	return a.ChoiceOf(a.Answers[0].Question)
+}
+
+// ChoiceOf is Choice for one question, by its id, of a prompt with several.
+func (a Answer) ChoiceOf(question string) string {
+	at := slices.IndexFunc(a.Answers, func(one events.Answer) bool { return one.Question == question })
+	if a.Status != session.Answered || at < 0 {
+		return ""
+	}
+	switch one := a.Answers[at]; len(one.Selected) {
 	case 0:
 		return one.Text
 	case 1:
@@ -151,20 +160,23 @@ func (w *waiter) settled() bool {
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
 // the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
-// [ErrClosedID]. A prompt that an earlier process asked is adopted, with its open call and turn, also if it is settled
-// by then. An open prompt that is named without a title and questions keeps those that it has; where it has to be
-// requested again, as by a process that adopts it, the other fields of p that are set replace those of the prompt. If a
-// person takes an answer back before Ask returns it, Ask waits for the next one.
+// [ErrClosedID]. Another question (kind, title, questions) under the id of a prompt that is open in this process, or
+// settled, is [ErrNameTaken]: its answer is about the question that was asked. The other fields may differ, and those
+// of the first Ask stay. A prompt that an earlier process asked is adopted, with its open call and turn (a call in the
+// background without its turn), also if it is settled by then. An open prompt that is named without a title and
+// questions keeps those that it has; where it has to be requested again, as by a process that adopts it, the other
+// fields of p that are set replace those of the prompt. If a person takes an answer back before Ask returns it, Ask
+// waits for the next one.
 //
 // When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call
 // does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
 // A question outside of any turn, or of a call in the background, has no such end: its decision calls for a turn as
 // soon as the session rests. After a lost lease the claim of the session has the receipts for decisions that Asks wait
 // for. Such an Ask returns when the outcome of the claim is known, also if ctx has ended before.
-func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
+func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
-func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, "", p) }
+func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, nil, p) }
 
 // Withdraw takes a question back: the agent no longer needs an answer. A waiting Ask returns. Errors: [ErrEnded], it
 // was settled before, and [*EndedError] says how; [ErrUnknown]; others of [Session.Append].
@@ -179,15 +191,22 @@ func (s *Session) Refuse(ctx context.Context, prompt, text string) error {
 	return s.Append(ctx, events.PromptDelivered{Prompt: prompt, Refused: text})
 }
 
-func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err error) {
+func (s *Session) ask(ctx context.Context, t *Turn, p Prompt) (a Answer, err error) {
 	p.ID = orNew(s, p.ID)
+	turn := ""
+	if t != nil {
+		turn = t.id
+	}
 	f, err := p.requested(turn)
 	if err != nil {
 		return Answer{}, err
 	}
 	for {
+		if err = s.sameAsked(ctx, p, f); err != nil {
+			break
+		}
 		w := s.expect(p.ID)
-		a, err = s.askWith(ctx, w, p, f)
+		a, err = s.askWith(ctx, t, w, p, f)
 		if a, err = s.unexpect(p.ID, w, a, err); !errors.Is(err, errTakenBack) {
 			break
 		}
@@ -202,7 +221,7 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 var errTakenBack = fmt.Errorf("%w: the answer was taken back", ErrUnknown)
 
 // askWith stores the request of a prompt, where that is needed, and waits for its settlement.
-func (s *Session) askWith(ctx context.Context, w *waiter, p Prompt, f events.PromptRequested) (Answer, error) {
+func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f events.PromptRequested) (Answer, error) {
 	settled, err := s.request(ctx, p, f)
 	// another Ask that waited with this one was quicker
 	if err != nil && !(errors.Is(err, ErrClosedID) && w.settled()) {
@@ -218,9 +237,12 @@ func (s *Session) askWith(ctx context.Context, w *waiter, p Prompt, f events.Pro
 			return s.readAnswer(ctx, f.Prompt, settled)
 		}
 	}
+	answered := t.asks()
 	select {
 	case <-w.done:
+		answered()
 	case <-ctx.Done():
+		answered()
 		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", f.Prompt, s.ref, context.Cause(ctx))
 	}
 	if w.err == nil && !s.have(f.Prompt, w.seq) {
@@ -238,13 +260,14 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 	var open *session.Prompt
 	// adopts is the call of an earlier process, which the request adopts. at is the commit that settled the prompt. A
 	// request whose outcome is not awaited can be checked again: both are read with the session locked.
-	adopts, at := "", uint64(0)
+	adopts, at, attached := "", uint64(0), false
 	check := func(st *session.State) (done bool, err error) {
 		adopts = ""
 		if q := st.Prompts[f.Prompt]; q != nil && q.Epoch < st.Epoch {
 			adopts = q.Call
 		}
 		done, at, err = s.attach(st, f.Prompt)
+		attached = done
 		return done, err
 	}
 	err := s.append(ctx, func(st *session.State) (done bool, err error) {
@@ -264,8 +287,14 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 		err = s.append(ctx, check, again)
 	}
 	s.mu.Lock()
-	call, settled := adopts, at
+	call, settled, found := adopts, at, attached
 	s.mu.Unlock()
+	switch {
+	case err == nil && found: // perhaps to one that another Ask has requested meanwhile
+		err = s.sameAsked(ctx, p, f)
+	case err == nil && !p.byID():
+		s.asks(f)
+	}
 	if underWay := errors.Is(err, ErrPending); call != "" && (err == nil || underWay) {
 		s.answerFor([]events.Fact{events.ToolStarted{Call: call}})
 		s.sayUnasked(underWay, Adopt{Calls: []string{call}})

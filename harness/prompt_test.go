@@ -252,3 +252,19 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestChoiceOf: what a person chose for each question of a prompt with several.
+func TestChoiceOf(t *testing.T) {
+	a := harness.Answer{Status: session.Answered, Answers: []events.Answer{
+		{Question: "env", Selected: []string{"staging"}}, {Question: "version", Text: "1.4"},
+		{Question: "regions", Selected: []string{"eu", "us"}}, {Question: "skipped"}}}
+	for question, want := range map[string]string{"env": "staging", "version": "1.4", "regions": "", "skipped": "",
+		"unknown": ""} {
+		if got := a.ChoiceOf(question); got != want {
+			t.Errorf("%s: %q, want %q", question, got, want)
+		}
+	}
+	if a.Status = session.Expired; a.ChoiceOf("env") != "" {
+		t.Errorf("of a prompt that has expired: %q", a.ChoiceOf("env"))
+	}
+}

@@ -1,5 +1,7 @@
 package harness
 
+import "errors"
+
 // claimReceipts are the receipts in a claim after a lost lease for decisions that Asks wait for. Once that claim is
 // stored, the log says that this process has the decisions, so an Ask must not give up before its outcome is known.
 type claimReceipts struct {
@@ -56,12 +58,12 @@ func (s *Session) receiptDue(prompt string, settled uint64) bool {
 }
 
 // unexpect ends the part of an Ask that returns an answer or an error. If a claim has the receipt for its prompt, the
-// Ask returns the answer once that claim is stored.
+// Ask returns the answer once that claim is stored: not one that asked another question under the id.
 func (s *Session) unexpect(prompt string, w *waiter, a Answer, err error) (Answer, error) {
 	for {
 		s.mu.Lock()
 		c := w.claim
-		if err == nil || c == nil || s.ownership == apart {
+		if err == nil || c == nil || s.ownership == apart || errors.Is(err, ErrNameTaken) {
 			if w.asks--; w.asks == 0 {
 				for _, by := range []map[string]*waiter{s.waiters, s.returning} {
 					if by[prompt] == w {

@@ -68,6 +68,7 @@ type Session struct {
 	verifying bool
 	receipts  *claimReceipts      // in the claim that was sent last, while its outcome is not known; nil: none are
 	returned  map[string]string   // prompts whose settlement an Ask has returned, and the turn that was open then
+	shown     map[string]shown    // what people see of prompts that this process has requested, or compared
 	gaveUp    map[string]bool     // prompts whose Ask returned before they were settled, and that no Ask waits for
 	adopted   map[string]bool     // calls that this process adopted, and has not ended
 	unrun     map[string]*write   // calls of steps whose functions did not run, and the writes that begin them
@@ -96,7 +97,7 @@ func newSession(h *Harness, ref events.Ref) *Session {
 	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), indexing: make(chan struct{}, 1),
 		why:     ErrReleased,
 		waiters: map[string]*waiter{}, returning: map[string]*waiter{}, returned: map[string]string{},
-		gaveUp:  map[string]bool{},
+		gaveUp: map[string]bool{}, shown: map[string]shown{},
 		adopted: map[string]bool{}, unrun: map[string]*write{},
 		results: map[string]*ranStep{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
@@ -131,7 +132,8 @@ func (s *Session) Release(ctx context.Context, reason string) error {
 	return s.leave(ctx, nil, events.SessionReleased{Reason: reason}, true)
 }
 
-// Close ends the session and everything open in it, for good. Reason: finished, archived or deleted. Errors are those
+// Close ends the session and everything open in it, for good. Decisions that no agent has read are dropped, and no
+// error says so: people see them as not delivered. Reason: finished, archived or deleted. Errors are those
 // of [Session.Append]: [ErrPending], it will be closed unless it is lost before.
 func (s *Session) Close(ctx context.Context, reason string) error {
 	return s.leave(ctx, nil, events.SessionClosed{Reason: reason}, false)
@@ -461,7 +463,7 @@ func (s *Session) follow() {
 		s.compact = nil
 		c.cancel(s.endOf(session.EntityCompaction, c.id))
 	}
-	if s.st.HasWork() || s.forWork != "" {
+	if s.st.HasWork() || s.forWork != "" || s.works && s.st.Turn == nil { // it may be time to release it
 		s.h.notifyWork(s.ref.Session)
 	}
 	p := s.st.Pending.Stop

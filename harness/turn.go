@@ -44,6 +44,7 @@ type Turn struct {
 	key   string          // what the turn is about; guarded by the session
 	since uint64          // a place in the log before all that was done for it; guarded by the session
 	began uint64          // a place in the log before its start, 0: not known; guarded by the session
+	place *place          // of the handler of Work that runs it, nil: none does; guarded by the session
 }
 
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit if it has a message of its own. An open turn
@@ -262,11 +263,25 @@ func (t *Turn) Session() *Session { return t.s }
 // Request is what was asked for: the message and its content, the cause, the options, and the decisions that the turn
 // brings; [session.WorkTurn] says which field is set for which cause. Of a turn that [Session.StartTurn] began, the
 // decisions are named only: [Session.Answer] reads them. Of an adopted turn, decisions about questions that
-// the turn itself asked are returned by [Turn.Ask], under the same id.
+// the turn itself asked are returned by [Turn.Ask], under the same id. While this process is not known to own the
+// session (its lease is overdue or lost, or another process has the session), the decisions are named only, too.
 func (t *Turn) Request() session.WorkTurn {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	return t.request
+	if t.s.ownership == owner && !t.s.term.lease.Overdue() {
+		return t.request
+	}
+	return named(t.request)
+}
+
+// named returns the request of a turn with the names of the decisions that the turn brings, and without the decisions.
+func named(t session.WorkTurn) session.WorkTurn {
+	prompts := t.Prompts
+	t.Prompts = nil
+	for _, p := range prompts {
+		t.Prompts = append(t.Prompts, session.TurnPrompt{Prompt: p.Prompt, Seq: p.Seq, Title: p.Title, Omitted: true})
+	}
+	return t
 }
 
 // Context ends when the turn ends or must end. Its cause is the reason: [ErrStopped], a stop was requested: stop, then

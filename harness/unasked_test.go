@@ -274,3 +274,40 @@ func TestAdoptedByAClaimInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestedWithoutAnAsk: a prompt that Append has requested has no Ask. Its decision waits for the process, until
+// the process says that nothing waits for it, or leaves. A close drops it, and shows it as not delivered.
+func TestRequestedWithoutAnAsk(t *testing.T) {
+	for name, ends := range map[string]struct {
+		do   func(ctx context.Context, s *harness.Session) error
+		owed bool
+	}{
+		"unattended": {func(ctx context.Context, s *harness.Session) error {
+			return s.Append(ctx, events.PromptUnattended{Prompt: "p1"})
+		}, true},
+		"released": {func(ctx context.Context, s *harness.Session) error { return s.Release(ctx, "done") }, true},
+		"closed":   {func(ctx context.Context, s *harness.Session) error { return s.Close(ctx, "finished") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
+				Questions: question(), Delivery: events.DeliverMessage}))
+			w.mustAnswer("s", "p1", "red")
+			if f, owed := w.state("s").Owed(); owed {
+				t.Errorf("owed while the process may ask: %+v", f)
+			}
+			check(t, ends.do(w.ctx, s))
+			st := w.state("s")
+			if f, owed := st.Owed(); owed != ends.owed {
+				t.Errorf("owed: %v, %+v", owed, f)
+			}
+			e, _ := st.Ended(session.EntityPrompt, "p1")
+			if !e.DeliveredAt.IsZero() || e.Outcome != string(session.Answered) {
+				t.Errorf("people see %+v", e)
+			}
+		})
+	}
+}

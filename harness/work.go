@@ -39,7 +39,7 @@ type Worker struct {
 	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it
 	// is tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails
 	// as runtime_not_ready with the reason. nil: nothing. It may be asked several times for one turn. s may not be this
-	// process's yet.
+	// process's yet, so t names the decisions that the turn brings, and does not have them.
 	Options func(s *Session, t session.WorkTurn) any
 	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not
 	// known; an error fails the compaction, as with turns. Look at the summary with [ValidateSummary], and say
@@ -50,7 +50,9 @@ type Worker struct {
 	// as a warning: messages and answers wait for a compaction, and would wait for ever. Every process of a pool that
 	// runs turns needs it, if one of them has it. Without a Turn compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
-	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending.
+	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending. A turn whose
+	// handler waits in [Turn.Ask] does not count, and continues at once when it is answered, so more turns may run for
+	// a while: with 1, too, two handlers can run at the same time if they ask.
 	TurnsMax int
 }
 
@@ -95,6 +97,11 @@ func (h *Harness) notifyWork(id string) {
 		return
 	}
 	h.dirty[id] = true
+	h.checkWork()
+}
+
+// checkWork makes Work hand out what there is to do, if as many as may do not run already.
+func (h *Harness) checkWork() {
 	select {
 	case h.workReady <- struct{}{}:
 	default:
@@ -113,7 +120,8 @@ func (h *Harness) notifyWork(id string) {
 // when ctx ended, and that no handler has run when the session is released, fails as interrupted: it is tried again.
 //
 // In a pool a session that Work took is released when its turn has ended, for the next free member, and when ctx has
-// ended, unless the program opens or claims it meanwhile.
+// ended, unless the program opens or claims it meanwhile. While a call in the background that this process began is
+// open, the session stays with the process.
 //
 // Call [Harness.Ready] first, after the sessions that this process continues are open; else Work returns [ErrNotReady].
 func (h *Harness) Work(ctx context.Context, w Worker) error {
@@ -134,7 +142,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		h.dirty[id] = true
 	}
 	h.mu.Unlock()
-	k := &workLoop{h: h, w: w, slots: make(chan struct{}, w.TurnsMax), busy: map[string]bool{}}
+	k := &workLoop{h: h, w: w, busy: map[string]*place{}}
 	again := time.NewTicker(checkAgainS * time.Second)
 	defer again.Stop()
 	k.markOffers()
@@ -163,22 +171,19 @@ func (k *workLoop) markOffers() {
 	for _, s := range taken {
 		k.h.dirty[s.ref.Session] = true
 	}
-	select {
-	case k.h.workReady <- struct{}{}:
-	default:
-	}
+	k.h.checkWork()
 }
 
 // workLoop is one Work.
 type workLoop struct {
-	h     *Harness
-	w     Worker
-	slots chan struct{}
-	wg    sync.WaitGroup
-	warn  sync.Once // that Compact is missing
+	h    *Harness
+	w    Worker
+	wg   sync.WaitGroup
+	warn sync.Once // that Compact is missing
 
-	mu   sync.Mutex
-	busy map[string]bool // sessions that a goroutine works on
+	mu      sync.Mutex
+	busy    map[string]*place // sessions that a goroutine works on
+	running int               // how many of them count for TurnsMax
 }
 
 func (k *workLoop) end(ctx context.Context, err error) error {
@@ -198,47 +203,50 @@ func (k *workLoop) end(ctx context.Context, err error) error {
 	return err
 }
 
-// handOut gives each session that has something to do to a goroutine, one a session, as many as there are slots.
+// handOut gives each session that has something to do to a goroutine, one a session, as many as may run at once.
 func (k *workLoop) handOut(ctx context.Context) {
 	for {
-		select {
-		case k.slots <- struct{}{}:
-		default:
+		id, p := k.next()
+		if p == nil {
 			return // the next goroutine that is free hands out the rest
-		}
-		id := k.next()
-		if id == "" {
-			<-k.slots
-			return
 		}
 		k.wg.Go(func() {
 			k.serve(ctx, id)
+			p.leave()
 			k.mu.Lock()
 			delete(k.busy, id)
 			k.mu.Unlock()
-			<-k.slots
-			select {
-			case k.h.workReady <- struct{}{}:
-			default:
-			}
+			k.h.checkWork()
 		})
 	}
 }
 
-// next returns a session that no goroutine works on; it is marked as being worked on.
-func (k *workLoop) next() string {
+// next returns a session that no goroutine works on, and its place; it is marked as being worked on. It returns no
+// place if there is no such session, or if as many run as may.
+func (k *workLoop) next() (string, *place) {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.running >= k.w.TurnsMax {
+		return "", nil
+	}
 	for id := range k.h.dirty {
-		if !k.busy[id] {
+		if k.busy[id] == nil {
 			delete(k.h.dirty, id)
-			k.busy[id] = true
-			return id
+			k.running++
+			k.busy[id] = &place{loop: k}
+			return id, k.busy[id]
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// placeOf returns the place of a session that a goroutine works on.
+func (k *workLoop) placeOf(id string) *place {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.busy[id]
 }
 
 // serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where
@@ -361,19 +369,20 @@ func (k *workLoop) leave(ctx context.Context, s *Session, err error) (more bool,
 	return err == nil, err
 }
 
-// letGo releases a session that Work took, in a pool, unless the program has it or a turn is open in it. When ctx has
-// ended, the session is released with its turn, which was cut off: another member continues the turn. A session that is
-// not released now is checked again after a while, and at the end of Work.
+// letGo releases a session that Work took, in a pool, unless the program has it, a turn is open in it, or a call of
+// this process runs in the background: its release would have recovery end that call. When ctx has ended, the session
+// is released with its turn, which was cut off: another member continues the turn. A session that is not released now
+// is checked again when something changes in it, after a while, and at the end of Work.
 func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error) {
 	if !s.isWorks() {
 		return false, nil
 	}
 	late, cancel := k.h.lastWord(ctx)
 	defer cancel()
-	claimed := func(*session.State) (bool, error) { return !s.works, nil }
+	claimed := func(st *session.State) (bool, error) { return !s.works || s.runsBeside(st), nil }
 	switch {
 	case ctx.Err() != nil:
-		s.giveBackTurn(func() bool { return s.works })
+		s.giveBackTurn(func() bool { return s.works && !s.runsBeside(s.st) })
 		err = s.appendEnd(late, claimed, events.SessionReleased{Reason: reasonWorked})
 	case s.openTurn() == nil:
 		err = s.leave(late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
@@ -384,6 +393,17 @@ func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error)
 		return true, nil
 	}
 	return false, err // nil: the program has it now
+}
+
+// runsBeside reports whether a call in the background of this process is open: its handler has returned, and the
+// program still runs it. The session is locked.
+func (s *Session) runsBeside(st *session.State) bool {
+	for _, c := range st.Tools {
+		if c.Background && st.Owns(c.Epoch) {
+			return true
+		}
+	}
+	return false
 }
 
 // taken returns the sessions that Work took and is to release.
@@ -461,7 +481,7 @@ func (k *workLoop) mustChoose(j *workItem) bool {
 func (k *workLoop) choose(s *Session, j *workItem) choice {
 	c := choice{turn: j.turn.Turn}
 	c.err = handled(func() (err error) {
-		c.options, err = encode(k.w.Options(s, *j.turn))
+		c.options, err = encode(k.w.Options(s, named(*j.turn)))
 		return err
 	})
 	if c.err == nil {
@@ -715,7 +735,9 @@ func (k *workLoop) run(ctx context.Context, t *Turn) error {
 	run, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	t.takes(k.placeOf(t.s.ref.Session))
 	err := handled(func() error { return k.w.Turn(run, t) })
+	t.takes(nil)
 	cause := context.Cause(run)
 	if err != nil && cause == nil {
 		k.h.log.Error().Str("session", t.s.ref.String()).Str("entity", session.EntityTurn).Str("id", t.id).AnErr("err",

@@ -350,7 +350,8 @@ func TestPoolMemberEndsItsWork(t *testing.T) {
 			s := <-running
 			if away {
 				w.server.Shutdown()
-				w.sendsFirst(s)
+				go func() { _ = s.Append(w.ctx, events.UsageReported{Model: "m"}) }()
+				natstest.Until(t, "a fact to be sent", func() bool { return harness.HandedOver(s) == 1 })
 			}
 			cancel()
 			check(t, <-done)
@@ -389,8 +390,9 @@ func TestPoolMembersKeepApart(t *testing.T) {
 	})
 }
 
-// Work that waits while all slots are taken is done when one gets free; Work's end waits for what is under way.
-func TestSlots(t *testing.T) {
+// TestPlaces: work that waits while all places are taken is done when one gets free; Work's end waits for what is under
+// way.
+func TestPlaces(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	running, release := make(chan string, 8), make(chan struct{})
@@ -422,6 +424,76 @@ func TestSlots(t *testing.T) {
 	if st := w.state(second); st.Turn == nil {
 		t.Errorf("a turn that was cut off by leaving is for recovery to end: %+v", st.LastTurn)
 	}
+}
+
+// TestAQuestionTakesNoPlace: turns that wait for people do not keep other sessions from the agent, and continue beside
+// them when they are answered. An Ask that outlives its handler frees nothing twice.
+func TestAQuestionTakesNoPlace(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	running, release := make(chan string, 8), make(chan struct{})
+	w.work(h, harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+		id := turn.Session().ID()
+		if id == "left" { // its handler returns and leaves two Asks
+			for _, p := range []string{"p1", "p2"} {
+				go func() { _, _ = turn.Ask(w.ctx, harness.Prompt{ID: p, Title: "go?"}) }()
+				w.awaiting(id, p)
+			}
+			running <- id
+			return nil
+		}
+		if id != "plain" {
+			if _, err := turn.Ask(ctx, harness.Prompt{ID: "p1", Title: "go?"}); err != nil {
+				return err
+			}
+		}
+		running <- id
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}})
+	begins := func(id string) {
+		w.released(h, id)
+		w.request(id, "t1", "x")
+	}
+	for _, id := range []string{"a", "b"} {
+		begins(id)
+		w.awaiting(id, "p1")
+	}
+	expect := func(id string) {
+		t.Helper()
+		select {
+		case is := <-running:
+			if is != id {
+				t.Fatalf("%s runs, want %s", is, id)
+			}
+		case <-time.After(90 * time.Second):
+			t.Fatalf("%s does not run", id)
+		}
+	}
+	begins("left")
+	expect("left")
+	begins("plain")
+	expect("plain")
+	for _, id := range []string{"a", "b"} { // beside the plain one
+		w.mustAnswer(id, "p1", "yes")
+		expect(id)
+	}
+	begins("c") // now three run: a question does not begin
+	release <- struct{}{}
+	release <- struct{}{}
+	select {
+	case <-time.After(200 * time.Millisecond):
+	case <-w.ctx.Done():
+	}
+	if st := w.state("c"); st.Turn != nil || len(st.Prompts) > 0 {
+		t.Errorf("a turn begins beside one that runs: %+v", st.Turn)
+	}
+	release <- struct{}{}
+	w.awaiting("c", "p1")
 }
 
 // TestWorkLeavesWhatIsOwned: an old work view shows a session without an owner that another process has claimed since:

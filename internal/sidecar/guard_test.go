@@ -299,7 +299,7 @@ func TestShutdownWithoutBroker(t *testing.T) {
 	if err := p.end(); err != nil || log.has(line) {
 		t.Errorf("%v, logged %t", err, log.has(line))
 	}
-	p = w.connected(log.log)
+	p = w.connected(log.log, func(c *sidecar.Config) { c.LeaveTimeout = 100 * time.Millisecond })
 	w.server.Shutdown()
 	p.stop()
 	if err := p.end(); err != nil || !log.has(line) {

@@ -27,7 +27,7 @@ const (
 	LineBytesMax  = 65 << 20 // of a message of the agent: the largest content, and its frame
 	RequestsMax   = 1024     // requests and steps of the agent at once
 	refusalsMax   = 4096     // short replies that wait for an agent that does not read
-	leaveMaxS     = 10       // for an orderly end: of the turns, and then of the harness
+	leaveMax      = 10 * time.Second
 	connectMax    = 10 * time.Second
 	requestPrefix = "s" // ids of the sidecar's requests begin with it
 )
@@ -54,6 +54,7 @@ var (
 type Config struct {
 	Harness        harness.Config // connection and log; the agent names the rest in connect
 	ConnectTimeout time.Duration  // how long connect tries to reach the broker; 0: 10 s
+	LeaveTimeout   time.Duration  // of an orderly end: for the turns, and then for the harness; 0: 10 s
 	// Orphaned is closed when the process of the agent has ended: a child of it may hold its stream open. nil: only the
 	// end of the stream is the death of the agent.
 	Orphaned <-chan struct{}
@@ -105,6 +106,9 @@ const (
 func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = connectMax
+	}
+	if cfg.LeaveTimeout <= 0 {
+		cfg.LeaveTimeout = leaveMax
 	}
 	if cfg.Harness.Log == nil {
 		cfg.Harness.Log = slog.New(slog.DiscardHandler)
@@ -216,7 +220,7 @@ func (a *agent) leave(cause error) (finish func() error) {
 	h, stop, done := a.h, a.stopWork, a.workDone
 	return func() error {
 		defer close(a.left)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), leaveMaxS*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), a.cfg.LeaveTimeout)
 		defer cancel()
 		if stop != nil {
 			stop(cause)
@@ -226,7 +230,7 @@ func (a *agent) leave(cause error) (finish func() error) {
 			case <-ctx.Done():
 			}
 		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), leaveMaxS*time.Second)
+		last, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), a.cfg.LeaveTimeout)
 		defer cancel()
 		return h.Close(last)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/sidecar"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -616,21 +617,20 @@ func TestFailures(t *testing.T) {
 		{sidecar.Error{Message: "x", Data: &sidecar.ErrorData{Error: "shutdown"}}, "handler_error"},
 	} {
 		w.send(fmt.Sprint("m", n), "deploy")
-		for st := (*session.State)(nil); st == nil || st.Turn != nil; {
-			m, turn := p.hears("turn")
-			p.answers(m, &c.e)
-			st = w.until("the failure", func(st *session.State) bool {
-				return st.LastTurn != nil && st.LastTurn.ID == turn["turn"]
-			})
-			e := st.LastTurn.Error
-			if e == nil || e.Kind != c.kind {
-				t.Errorf("%+v: %+v, want %s", c.e, e, c.kind)
-			} else if c.e.Message == "" && c.e.Data == nil && e.Text != "the agent named no reason" {
-				t.Errorf("%q", e.Text)
-			}
-			if turn["message"] == fmt.Sprint("m", n) {
-				break
-			}
+		m, turn := p.hears("turn")
+		p.answers(m, &c.e)
+		st := w.until("the failure", func(st *session.State) bool {
+			return st.LastTurn != nil && st.LastTurn.ID == turn["turn"]
+		})
+		e := st.LastTurn.Error
+		if e == nil || e.Kind != c.kind {
+			t.Errorf("%+v: %+v, want %s", c.e, e, c.kind)
+		} else if c.e.Message == "" && c.e.Data == nil && e.Text != "the agent named no reason" {
+			t.Errorf("%q", e.Text)
+		}
+		if failure.Retryable(c.kind) { // the next message would wait for the retry
+			w.until("the plan of a retry", (*session.State).RetryPlanned)
+			w.request("retry", "cancel", object{"by": "ada"})
 		}
 	}
 }

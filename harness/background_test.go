@@ -1,0 +1,53 @@
+package harness_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestPoolKeepsASessionWithACallInTheBackground: the handler of a member of a pool returns, and leaves a call in the
+// background to its process. The session stays with the process until the call has ended, also when Work ends.
+func TestPoolKeepsASessionWithACallInTheBackground(t *testing.T) {
+	for name, ends := range map[string]bool{"while Work runs": false, "at the end of Work": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect(pool)
+			w.released(h, "s")
+			w.released(h, "marker")
+			calls, marked := make(chan *harness.Call, 1), make(chan struct{}, 1)
+			worker := harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+				if turn.ID() == "t2" {
+					marked <- struct{}{}
+					return nil
+				}
+				call, err := turn.Tool(ctx, harness.ToolOptions{ID: "c1", Name: "build", Background: true})
+				calls <- call
+				return err
+			}}
+			stop := w.work(h, worker)
+			w.request("s", "t1", "x")
+			call := <-calls
+			w.until("s", "the end of the turn", func(st *session.State) bool { return st.LastTurn != nil })
+			w.request("marker", "t2", "x") // one at a time: Work has left the session alone
+			<-marked
+			if ends {
+				check(t, stop())
+			}
+			if st := w.state("s"); !st.Owned || st.Tools["c1"] == nil {
+				t.Fatalf("owned %t, its calls are %v", st.Owned, st.Tools)
+			}
+			check(t, call.Complete(w.ctx, "built"))
+			if ends {
+				w.work(h, worker)
+			}
+			w.until("s", "the session to be released", func(st *session.State) bool { return !st.Owned })
+			if e, _ := w.state("s").Ended(session.EntityTool, "c1"); e.Outcome != session.OutcomeCompleted {
+				t.Errorf("the call ended as %+v", e)
+			}
+		})
+	}
+}
