@@ -41,7 +41,7 @@ type Lease struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	RenewedAt   time.Time `json:"renewed_at,omitzero"`
 	// Connection is that of a harness to its broker, the zero value if it does not name one.
-	Connection presence.Connection `json:"connection,omitzero"`
+	Connection presence.Named `json:"connection,omitzero"`
 	// Abandoned is how the process of a harness ended, if its supervisor saw that. Such a lease has ended.
 	Abandoned string `json:"abandoned,omitempty"`
 }

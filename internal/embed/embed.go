@@ -29,6 +29,7 @@ const (
 	readyWaitMS = 1     // how long each poll waits
 	randomPort  = -1    // any port, for nats-server
 	handshakeS  = 2     // for the handshake of a websocket
+	queuedMax   = 1_024 // requests to the API that wait, in each of two queues: the server holds their bodies
 	closedMax   = 1_024 // ended connections that the server knows: each question sorts all of them
 )
 
@@ -198,6 +199,9 @@ func options(cfg Config) (*server.Options, error) {
 	o.ServerName, o.StoreDir, o.SyncAlways, o.DontListen = cfg.Name, cfg.Dir, cfg.SyncAlways, cfg.Listen == ""
 	o.JetStream, o.NoSigs, o.NoLog = true, true, true
 	o.MaxClosedClients = closedMax
+	if o.JetStreamRequestQueueLimit == 0 { // not in the file
+		o.JetStreamRequestQueueLimit, o.JetStreamInfoQueueLimit = queuedMax, queuedMax
+	}
 	if cfg.Listen != "" {
 		if o.Host, o.Port, err = hostPort(cfg.Listen); err != nil {
 			return nil, err
@@ -243,13 +247,10 @@ func (s *Server) URL() string {
 	return "nats://" + s.cfg.Listen
 }
 
-// WebsocketAddr returns host:port for websockets, "" without [Config.WebsocketOrigins].
+// WebsocketAddr returns host:port for websockets, "" when the server accepts none.
 func (s *Server) WebsocketAddr() string {
-	if len(s.cfg.WebsocketOrigins) == 0 {
-		return ""
-	}
 	at, err := url.Parse(s.srv.WebsocketURL())
-	if err != nil { // nats-server builds it from its own address
+	if err != nil || at.Port() == "0" { // nats-server builds it from its own address
 		return ""
 	}
 	return at.Host
@@ -280,6 +281,18 @@ func (s *Server) EndedConnections(limit int) (id string, clients []uint64, err e
 		}
 	}
 	return all.ID, clients, nil
+}
+
+// OpenConnections returns the names of up to limit open connections, the newest first.
+func (s *Server) OpenConnections(limit int) (names []string, err error) {
+	all, err := s.srv.Connz(&server.ConnzOptions{Sort: server.ByUptime, Limit: limit})
+	if err != nil {
+		return nil, fmt.Errorf("embed: connections: %w", err)
+	}
+	for _, c := range all.Conns {
+		names = append(names, c.Name)
+	}
+	return names, nil
 }
 
 // Damages returns the unreadable parts that Start found in the files of [Config.Mend].

@@ -126,6 +126,27 @@ func TestDirectoriesThatAreAsGoodAsEmpty(t *testing.T) {
 	mustStart(t, Config{Dir: dir})
 }
 
+// TestQueuesOfTheAPIAreBounded: a configuration file may set other limits.
+func TestQueuesOfTheAPIAreBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	limits := []byte("jetstream { request_queue_limit: 7, info_queue_limit: 8 }")
+	if err := os.WriteFile(file, limits, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		file           string
+		requests, info int64
+	}{"default": {"", 1_024, 1_024}, "of a file": {file, 7, 8}} {
+		o, err := options(Config{Dir: t.TempDir(), File: c.file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, i := o.JetStreamRequestQueueLimit, o.JetStreamInfoQueueLimit; r != c.requests || i != c.info {
+			t.Errorf("%s: %d requests and %d questions, want %d and %d", name, r, i, c.requests, c.info)
+		}
+	}
+}
+
 func TestPortInUseIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,9 +8,12 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -72,6 +75,8 @@ type Consumer struct {
 type Server struct {
 	listener net.Listener
 	mux      *http.ServeMux
+	names    []string    // values of the Host header that are answered, beside those of loopback
+	tls      *tls.Config // nil: without
 
 	mu       sync.Mutex
 	parts    []Part
@@ -142,6 +147,10 @@ func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, 
 // the server ends. Register it before [Server.Run].
 func (s *Server) OnEnd(end func()) { s.ends = append(s.ends, end) }
 
+// Secure makes the server answer requests for this Host, beside those of loopback, and no others, beyond loopback, too.
+// It serves with this configuration of TLS, nil for none. Call it before [Server.Run].
+func (s *Server) Secure(host string, cfg *tls.Config) { s.names, s.tls = append(s.names, host), cfg }
+
 // Add adds a part to the report.
 func (s *Server) Add(p Part) {
 	s.mu.Lock()
@@ -160,7 +169,12 @@ func (s *Server) Started() {
 func (s *Server) Close() error { return s.listener.Close() }
 
 // URL returns the server's base URL.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+func (s *Server) URL() string {
+	if s.tls != nil {
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
 
 // Hosts returns the names under which a browser on this machine reaches the server, with the port: the values of the
 // Host header that it answers. It is empty for a server beyond loopback: there probes and Prometheus use the names of
@@ -181,16 +195,20 @@ func (s *Server) Hosts() []string {
 	return slices.Compact(hosts)
 }
 
-// local rejects requests whose Host is not one of [Server.Hosts], on a server that listens on loopback. A web page
-// whose name resolves to this machine must not read the responses.
+// local rejects requests whose Host is not one of [Server.Hosts] or of [Server.Secure], on a server that listens on
+// loopback or has such a name. A web page whose name resolves to this machine must not read the responses.
 func (s *Server) local(next http.Handler) http.Handler {
+	what := "listens on loopback"
 	hosts := s.Hosts()
+	if len(s.names) > 0 {
+		what, hosts = "has a name", append(hosts, s.names...)
+	}
 	if len(hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(hosts, r.Host) {
-			http.Error(w, fmt.Sprintf("this address listens on loopback and is not %q: ask for %s", r.Host,
+			http.Error(w, fmt.Sprintf("this address %s and is not %q: ask for %s", what, r.Host,
 				strings.Join(hosts, " or ")), http.StatusMisdirectedRequest)
 			return
 		}
@@ -220,7 +238,12 @@ func (s *Server) Run(ctx context.Context) error {
 			srv.Close()
 		}
 	})()
-	err := srv.Serve(s.listener)
+	listener := s.listener
+	if s.tls != nil {
+		listener = tls.NewListener(listener, s.tls)
+		srv.ErrorLog = log.New(io.Discard, "", 0) // a line for each failed handshake
+	}
+	err := srv.Serve(listener)
 	if errors.Is(err, http.ErrServerClosed) {
 		<-stopped
 		return nil

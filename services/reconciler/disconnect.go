@@ -26,10 +26,11 @@ const (
 	gracePart       = 10                     // the grace of a lease is at least this part of its TTL
 )
 
-// endDisconnected ends the leases of harnesses whose connection has ended and that did not renew it since. A lease
-// proves life for its TTL, which has to outlast a pause of the process; the end of a connection shows sooner that a
-// process has died. The lease stays what is certain: it is deleted under its own revision, so a process that renewed it
-// keeps it, and one that lives without having renewed it learns that the lease is lost.
+// endDisconnected ends the leases of harnesses whose connection has ended, that did not renew it since, and that have
+// no other connection. A lease proves life for its TTL, which has to outlast a pause of the process; the end of a
+// connection shows sooner that a process has died. The lease stays what is certain: it is deleted under its own
+// revision, so a process that renewed it keeps it, and one that lives without having renewed it learns that the lease
+// is lost.
 func (r *Reconciler) endDisconnected(ctx context.Context) error {
 	if r.cfg.DisconnectGrace == 0 {
 		return nil
@@ -37,8 +38,10 @@ func (r *Reconciler) endDisconnected(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error {
 			for {
-				err := r.bus.Presence.Ended(ctx, disconnectEvery, func(all []presence.Connection) {
-					r.leases.disconnected(all, time.Now())
+				err := r.bus.Presence.Watch(ctx, disconnectEvery, presence.Watcher{
+					Ended: func(all []presence.Connection) { r.leases.disconnected(all, time.Now()) },
+					Asks:  r.leases.asks,
+					Open:  func(names []string) { r.leases.connected(names, time.Now()) },
 				})
 				if !errors.Is(err, bus.ErrForbidden) {
 					return err
@@ -113,14 +116,36 @@ func (k *leaseBook) disconnected(all []presence.Connection, now time.Time) {
 	}
 }
 
-// gone returns the living leases whose connection ended at least grace ago and that were not renewed for this long,
-// while this process could renew its own lease. A lease with a long TTL has more time: a tenth of it. A lease that
-// would be returned without the gaps of the own lease is counted, once.
+// asks reports whether the brokers are to be asked for open connections: a connection has ended that a living lease
+// names. A process that connects again usually renews its lease before that.
+func (k *leaseBook) asks() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.open) > 0
+}
+
+// connected records open connections that were asked for.
+func (k *leaseBook) connected(names []string, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range names {
+		if _, asked := k.open[name]; asked {
+			k.open[name] = now
+		}
+	}
+}
+
+// gone returns the living leases whose connection ended at least grace ago, that were not renewed for this long, and
+// whose process had no other connection for this long, while this process could renew its own lease. A process with a
+// connection may be unable to renew: the node that it found does not have JetStream yet, or the leases have no leader.
+// A lease with a long TTL has more time: a tenth of it. A lease that would be returned without the gaps of the own
+// lease is counted, once.
 func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	v := &k.view
 	if len(k.ended) == 0 || !k.isReady {
+		k.open = nil
 		return nil
 	}
 	held := now.Sub(v.Renewed) < gapMin
@@ -129,6 +154,7 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 		back = v.Gaps[n-1].End
 	}
 	var all []overdueLease
+	open := map[string]time.Time{}
 	for harness, leases := range v.Leases {
 		for incarnation, l := range leases {
 			e, known := k.ended[l.Connected]
@@ -138,6 +164,10 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 			e.named = now // its lease lives: it is kept
 			k.ended[l.Connected] = e
 			since, need := later(e.began, l.Received), max(grace, l.TTL/gracePart)
+			if l.Name != "" && now.Sub(since) >= need-grace {
+				open[l.Name] = k.open[l.Name]
+				since = later(since, open[l.Name])
+			}
 			switch {
 			case now.Sub(since) < need:
 			case held && now.Sub(later(since, back)) >= need:
@@ -148,6 +178,7 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 			}
 		}
 	}
+	k.open = open
 	maps.DeleteFunc(k.ended, func(_ presence.Connection, e ending) bool { return now.Sub(e.named) > endedFor })
 	return all
 }

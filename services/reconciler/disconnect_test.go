@@ -1,11 +1,17 @@
 package reconciler
 
 import (
+	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // TestGoneLeases: a lease is ended when its connection ended and it was not renewed since, for the grace, while this
@@ -16,6 +22,7 @@ func TestGoneLeases(t *testing.T) {
 	begin := time.Now()
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 	broke, long := []presence.Connection{mine}, Seen{TTL: 20 * time.Second}
+	named, longNamed := Seen{Name: "mine"}, Seen{Name: "mine", TTL: 20 * time.Second}
 	for name, x := range map[string]struct {
 		ended   []presence.Connection
 		lease   Seen
@@ -25,6 +32,9 @@ func TestGoneLeases(t *testing.T) {
 		want    uint64 // the revision of the lease to end, 0 for none
 		putOff  bool   // counted as put off
 		unready bool   // not all leases have been read
+		open    string // the name of a connection that is open
+		at      int    // when it was
+		asks    bool   // the brokers are asked for open connections
 	}{
 		"its connection ended":          {ended: broke, renewed: 1400, now: 1500, want: 7},
 		"not all leases are known":      {ended: broke, renewed: 1400, now: 1500, unready: true},
@@ -41,6 +51,18 @@ func TestGoneLeases(t *testing.T) {
 		"a longer lease":          {ended: broke, lease: long, renewed: 1900, now: 1999},
 		"after a part of its TTL": {ended: broke, lease: long, renewed: 1900, now: 2000, want: 7},
 		"nothing ended":           {renewed: 1400, now: 1500},
+
+		"it has another connection": {ended: broke, lease: named, renewed: 1400, now: 1500, open: "mine", at: 100,
+			asks: true},
+		"it had, until a moment ago": {ended: broke, lease: named, renewed: 2000, now: 2099, open: "mine", at: 600,
+			asks: true},
+		"it had, long ago": {ended: broke, lease: named, renewed: 2000, now: 2100, open: "mine", at: 600, asks: true,
+			want: 7},
+		"a connection of another name": {ended: broke, lease: named, renewed: 1400, now: 1500, open: "other", at: 100,
+			asks: true, want: 7},
+		"a lease without a name":     {ended: broke, renewed: 1400, now: 1500, open: "mine", at: 100, want: 7},
+		"a longer lease is not due":  {ended: broke, lease: longNamed, renewed: 400, now: 499},
+		"a longer lease is soon due": {ended: broke, lease: longNamed, renewed: 400, now: 500, asks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newLeaseBook(Margins{})
@@ -52,12 +74,22 @@ func TestGoneLeases(t *testing.T) {
 			k.view.put("h", "1", &l)
 			k.disconnected(x.ended, begin)
 			k.disconnected(x.ended, at(x.now)) // the brokers name a connection again and again
+			if k.asks() {
+				t.Error("asks before a lease was looked at")
+			}
+			k.gone(begin, grace)
+			if x.open != "" {
+				k.connected([]string{"foreign", x.open}, at(x.at))
+			}
 			k.view.Renewed = at(x.renewed)
 			if x.gap != 0 {
 				k.view.Gaps = []Gap{{End: at(x.gap)}}
 			}
 			all := k.gone(at(x.now), grace)
 			k.gone(at(x.now), grace)
+			if k.asks() != x.asks && x.lease.Name != "" {
+				t.Errorf("asks for open connections: %t", k.asks())
+			}
 			if n := k.count.putOff.Load(); n > 1 || (n == 1) != x.putOff {
 				t.Errorf("%d counted as put off, want %t", n, x.putOff)
 			}
@@ -161,6 +193,44 @@ func TestRenewedLeaseIsNotEnded(t *testing.T) {
 	}
 }
 
+// TestAProcessWithAConnectionKeepsItsLease: the connection that a lease names has ended, and the process cannot renew
+// the lease. It keeps the lease as long as it has another connection.
+func TestAProcessWithAConnectionKeepsItsLease(t *testing.T) {
+	const ttl, grace = 20 * time.Second, time.Second // the grace is a tenth of the TTL: 2 s
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s, func(c *bus.Config) { c.Server = s }))
+	cfg := quick()
+	cfg.DisconnectGrace = grace
+	r, _ := c.reconcile(c.b, cfg)
+	first, second := natstest.Bus(t, s), natstest.Bus(t, s)
+	n, err := c.b.Leases.Ticket(c.ctx, "h", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(control.Lease{ID: "h", State: control.LeaseReady, TTLMS: ttl.Milliseconds(),
+		Connection: presence.Named{Connection: first.Presence.Own(), Name: second.Presence.Name()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := events.HarnessLeaseKey("h", strconv.FormatUint(n, 10))
+	if _, err := c.b.Leases.Acquire(c.ctx, key, body, ttl); err != nil {
+		t.Fatal(err)
+	}
+	gone := first.Presence.Own()
+	first.Close()
+	natstest.Until(t, "the second connection to be seen for twice the grace", func() bool {
+		r.leases.mu.Lock()
+		defer r.leases.mu.Unlock()
+		e, ended := r.leases.ended[gone]
+		return ended && r.leases.open[second.Presence.Name()].Sub(e.began) > ttl/gracePart*2
+	})
+	if n := r.Counts()["leases_ended"]; n != 0 {
+		t.Errorf("%d leases of a process with a connection were ended", n)
+	}
+	second.Close()
+	natstest.Until(t, "the lease to be ended", func() bool { return r.Counts()["leases_ended"] == 1 })
+}
+
 // TestNoLeaseIsEndedWithoutAGrace: with a disconnect grace of 0 the search for ended connections does not begin.
 func TestNoLeaseIsEndedWithoutAGrace(t *testing.T) {
 	r := cutOff(t, true)
@@ -189,15 +259,20 @@ func TestGapsAreCounted(t *testing.T) {
 
 // TestLeaseNamesItsConnection: the lease that a harness writes is the one that a reconciler reads.
 func TestLeaseNamesItsConnection(t *testing.T) {
+	long := strings.Repeat("x", nameMax+1)
 	for body, want := range map[string]presence.Connection{
 		`{"connection":{"server":"a","client":2}}`: {Server: "a", Client: 2},
 		`{"connection":"x"}`:                       {},
 		`{"connection":7,"state":"ready"}`:         {},
 		`{}`:                                       {},
+		`{"connection":{"server":"a","client":2,"name":"` + long + `"}}`: {Server: "a", Client: 2},
 	} {
 		l := readLease([]byte(body), unknownTTL)
-		if l.Connected != want || l.TTL != unknownTTL {
+		if l.Connected != want || l.TTL != unknownTTL || l.Name != "" {
 			t.Errorf("%s: %+v", body, l)
 		}
+	}
+	if l := readLease([]byte(`{"connection":{"server":"a","client":2,"name":"n"}}`), unknownTTL); l.Name != "n" {
+		t.Errorf("the name is %q", l.Name)
 	}
 }

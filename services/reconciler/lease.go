@@ -30,6 +30,7 @@ const (
 	earlyPart    = 5               // a lease that ends with more than this fraction of its TTL left was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
 	overdueEvery = time.Second     // interval of the search for such leases
+	nameMax      = 512             // bytes of the name of a connection; a longer one counts as none
 	forgetEvery  = time.Minute     // interval of the search for leases that ended long ago
 
 	// leasesMax is how many leases one harness may have, dead ones included. A lease takes up to 16 KiB of the broker's
@@ -56,6 +57,7 @@ type leaseBook struct {
 	services map[string]bool // keys of service leases
 	written  map[string]*writes
 	ended    map[presence.Connection]ending
+	open     map[string]time.Time // names of the connections that are asked for, and when one was last seen open
 	count    leaseCounts
 }
 
@@ -287,8 +289,12 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 	if ttl <= 0 {
 		ttl = unknown
 	}
-	return &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection,
+	seen := &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection.Connection,
 		Abandoned: events.Detail(l.Abandoned)}
+	if len(l.Connection.Name) <= nameMax {
+		seen.Name = l.Connection.Name
+	}
+	return seen
 }
 
 // forgetEnded drops all leases that ended long ago.

@@ -56,6 +56,7 @@ type Seen struct {
 	Received  time.Time           // when this process received the last renewal
 	Rev       uint64              // of the last renewal
 	Connected presence.Connection // the connection that the last renewal names
+	Name      string              // which all connections of its process have; empty: not known
 	Kept      time.Duration       // how long after the last renewal the broker ends it
 	Claimed   time.Time           // starting: the last claim of a session that the log shows; zero: none
 	Checked   time.Time           // starting: up to when the log was read for claims; zero: not yet

@@ -15,6 +15,11 @@ import (
 // notices it within 3 s, and connects to another node.
 const cutOffMax = 5 * time.Second
 
+// unansweredMax is the longest pause of what a person waits for. The other nodes drop the subscriptions of the silent
+// node within 6 s. A request that a service there has taken until then is answered by no process, and the person gives
+// it up after refusalMax.
+const unansweredMax = refusalMax + 10*time.Second
+
 // TestAWriterLeavesANodeThatIsCutOff: the node of a writer is cut off from nodes and clients, and the writer continues
 // on another one. No election is necessary, because the node does not lead the log.
 func TestAWriterLeavesANodeThatIsCutOff(t *testing.T) {
@@ -35,6 +40,9 @@ func TestAWriterLeavesANodeThatIsCutOff(t *testing.T) {
 			d.whole()
 			if writes > cutOffMax {
 				return fmt.Errorf("writes paused for %s, want at most %s", writes, cutOffMax)
+			}
+			if reads > unansweredMax {
+				return fmt.Errorf("what a person reads paused for %s, want at most %s", reads, unansweredMax)
 			}
 			return nil
 		})

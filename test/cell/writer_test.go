@@ -221,10 +221,13 @@ func (w *writer) answer() error {
 			Answers: []events.Answer{{Question: "q", Text: "answer to " + v.Prompt}}}
 		for w.ctx.Err() == nil {
 			var receipt struct{ Seq uint64 }
-			if w.asked("answer", req, &receipt) {
+			ok, again := w.asked("answer", req, &receipt)
+			if ok {
 				w.mu.Lock()
 				w.answered[v.Prompt] = req.Answers[0].Text
 				w.mu.Unlock()
+			}
+			if !again {
 				return nil
 			}
 		}
@@ -236,7 +239,7 @@ func (w *writer) answer() error {
 func (w *writer) read() {
 	for w.ctx.Err() == nil {
 		var doc struct{ Document struct{ Session string } }
-		if w.asked("get", events.Ref{Harness: attacker, Session: "w0"}, &doc) {
+		if ok, _ := w.asked("get", events.Ref{Harness: attacker, Session: "w0"}, &doc); ok {
 			if doc.Document.Session != "w0" {
 				w.t.Errorf("a person is shown %+v", doc)
 			}
@@ -254,27 +257,28 @@ const refusalMax = 15 * time.Second
 
 // asked sends a request of a person. A refusal is 503 with a reason, or the error that there is no service: then the
 // person may ask again.
-func (w *writer) asked(verb string, req, reply any) bool {
+func (w *writer) asked(verb string, req, reply any) (ok, again bool) {
 	ctx, cancel := context.WithTimeout(w.ctx, refusalMax)
 	defer cancel()
 	err := w.person.Services.Request(ctx, "ledger", verb, req, reply)
 	if err == nil {
-		return true
+		return true, false
 	}
 	if w.ctx.Err() != nil {
-		return false
+		return false, false
 	}
-	refusal, ok := errors.AsType[*events.Refusal](err)
+	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
-	case ok && refusal.Code == 503 && refusal.Message != "":
-	case !ok && errors.Is(err, bus.ErrUnreachable):
+	case refused && refusal.Code == 503 && refusal.Message != "":
+	case !refused && errors.Is(err, bus.ErrUnreachable):
 	default:
 		w.t.Errorf("a person's %s: %v", verb, err)
+		return false, false
 	}
 	w.mu.Lock()
 	w.refused[err.Error()]++
 	w.mu.Unlock()
-	return false
+	return false, true
 }
 
 // begin forgets earlier pauses.

@@ -55,6 +55,9 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
 	a.reads(ctx, t)
 	for _, p := range t.Request().Prompts {
+		if p.Omitted { // the process may not own the session now
+			continue
+		}
 		a.settled(s, p.Prompt, harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text, By: p.By,
 			Reason: p.Reason})
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -17,9 +18,12 @@ import (
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
-// TestFencedWhileItAsks (R6): processes are stopped while their Asks wait, for longer than a lease and its grace; some
-// questions are answered before the session is fenced, some after. After SIGCONT the processes receive none of the
-// answers.
+// lookUpEvery is how often a process that waits for an answer also looks for the end of the call that waits for it.
+const lookUpEvery = 200 * time.Millisecond
+
+// TestFencedWhileItAsks (R6): processes are stopped while their Asks wait, and while they look for the ends of their
+// calls, for longer than a lease and its grace; some questions are answered before the session is fenced, some after.
+// After SIGCONT the processes receive none of the answers.
 func TestFencedWhileItAsks(t *testing.T) {
 	const processes, asks = 3, 20
 	w := newCell(t, drawn(t), 1)
@@ -124,6 +128,7 @@ func playAsker(ctx context.Context, s settings, log *slog.Logger) error {
 			return err
 		}
 		asks.Go(func() { askOnce(ctx, j, s.ID, t, call) })
+		asks.Go(func() { looksUp(ctx, j, s.ID, x, call.ID()) })
 		for x.State().Prompts["p"] == nil {
 			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil { // behind the question
 				return err
@@ -152,6 +157,29 @@ func askOnce(ctx context.Context, j *journal, id string, t *harness.Turn, call *
 		n.Wrong = err.Error()
 	}
 	j.write(n)
+}
+
+// looksUp looks for the end of a call, which is the answer to its question, until the process is fenced. It records
+// what it gets.
+func looksUp(ctx context.Context, j *journal, id string, s *harness.Session, call string) {
+	pace := time.NewTicker(lookUpEvery)
+	defer pace.Stop()
+	for {
+		r, err := s.Result(ctx, call)
+		switch {
+		case err == nil:
+			j.write(note{Ref: events.Ref{Harness: id, Session: s.ID()}, Prompt: "p", Status: r.Outcome,
+				Text: string(r.Output)})
+			return
+		case !errors.Is(err, harness.ErrUnknown):
+			return
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // stateOf returns the fold of a session's log.

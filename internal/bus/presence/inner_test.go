@@ -10,7 +10,7 @@ import (
 func reply(limit, newest int) answer {
 	a := answer{Name: "name", ID: "id", Limit: limit}
 	for n := newest; n > max(0, newest-limit); n-- {
-		a.Conns = append(a.Conns, closed{CID: uint64(n), Reason: "Read Error"})
+		a.Conns = append(a.Conns, conn{CID: uint64(n), Reason: "Read Error"})
 	}
 	return a
 }
@@ -51,7 +51,7 @@ func TestAnswersOfOneBroker(t *testing.T) {
 				if len(names) != len(of.Conns) {
 					t.Errorf("answer %d: %d of %d are named", i, len(names), len(of.Conns))
 				}
-				want := question{Limit: s.next, Name: "name", Exact: true}
+				want := question{State: 1, Sort: "stop", Limit: s.next, Name: "name", Exact: true}
 				if next.Limit != s.next || s.next > 0 && next != want {
 					t.Errorf("answer %d: asks for %+v, want %+v", i, next, want)
 				}

@@ -1,8 +1,8 @@
-// Package presence asks the brokers which connections of clients have ended.
+// Package presence asks the brokers which connections of clients have ended, and which are open.
 //
 // The answer is a hint. It may be missing: a broker forgets what it knew when it restarts, an unreachable one does not
 // answer, and a user may have no permission to ask. A connection that a broker names has ended for certain, but its
-// program may live and have another one.
+// program may live and have another one. All connections of one program have the same name.
 package presence
 
 import (
@@ -46,6 +46,7 @@ const (
 	usual = 16
 	more  = 4     // times as many with each further question
 	many  = 1_024 // at most, and from the embedded broker
+	open  = 256   // open connections of one broker
 
 	waitMax = 10  // intervals until a further question counts as lost: then the broker may be asked another one
 	keepMax = 200 // intervals for which a broker that does not answer is known: it has a new id after each start
@@ -59,9 +60,26 @@ type Connection struct {
 	Client uint64 `json:"client"` // number of the connection there
 }
 
+// Named is a connection with the name that its client gave to it.
+type Named struct {
+	Connection
+	Name string `json:"name,omitempty"`
+}
+
+// Watcher gets what the brokers answer. Its functions are called one at a time.
+type Watcher struct {
+	// Ended gets connections that clients have ended, or that broke. The same one may be named several times.
+	Ended func([]Connection)
+	// Asks reports at each interval whether the brokers are asked for open connections.
+	Asks func() bool
+	// Open gets the names of the newest open connections of a broker, at most 256.
+	Open func(names []string)
+}
+
 // embedded is a broker in this process.
 type embedded interface {
 	EndedConnections(limit int) (server string, clients []uint64, err error)
+	OpenConnections(limit int) (names []string, err error)
 }
 
 // Presence asks for the connections of a cell. Its methods may be called concurrently.
@@ -87,13 +105,15 @@ func (p *Presence) Own() Connection {
 	}
 }
 
-// Ended calls fn, one at a time, with connections that clients have ended, or that broke, until ctx ends. It asks at
-// the interval every. A connection that a broker closed itself is not among them: its client connects again. The same
-// connection may be named several times. [core.ErrForbidden] if this user may not ask. In a cell without users it asks
+// Name returns the name of this connection, which it keeps when it is restored.
+func (p *Presence) Name() string { return p.conn.Name() }
+
+// Watch asks the brokers at the interval every, until ctx ends. A connection that a broker closed itself does not count
+// as ended: its client connects again. [core.ErrForbidden] if this user may not ask. In a cell without users it asks
 // for the connections of its own account, and of an embedded broker for all. A broker without accounts names none.
-func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Connection)) error {
+func (p *Presence) Watch(ctx context.Context, every time.Duration, w Watcher) error {
 	if b, ok := p.conn.Config.Server.(embedded); ok {
-		p.local(ctx, b, every, fn)
+		p.local(ctx, b, every, w)
 		return nil
 	}
 	inbox, answers := p.conn.NC.NewInbox(), make(chan *nats.Msg, many)
@@ -102,7 +122,7 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 	if err != nil {
 		return core.Translate("subscribe to "+inbox, err)
 	}
-	inbox += ".1"
+	toEnded, toOpen := inbox+".1", inbox+".2"
 	defer func() {
 		if err := core.IgnoreClosed(sub.Unsubscribe()); err != nil {
 			p.conn.Log.Debug().Str("entity", inbox).AnErr("err", err).Msg("not unsubscribed")
@@ -112,20 +132,27 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		var ended []Connection
+		var names []Connection
 		select {
 		case <-tick.C:
 			if err := p.conn.Denied.Since(subject, began); err != nil {
 				return err
 			}
 			known.tick()
-			p.ask(subject, inbox, question{Limit: usual})
+			p.ask(subject, toEnded, ended(usual))
+			if subject != userSubject && w.Asks() {
+				p.ask(subject, toOpen, question{Sort: "uptime", Limit: open}) // the newest first
+			}
 		case m := <-answers:
 			if m.Header.Get("Status") == noResponders && subject != ownSubject {
 				subject = userSubject // a cell without users has no import
 				continue
 			}
 			answer := read(m.Data)
+			if m.Subject == toOpen {
+				w.open(answer)
+				continue
+			}
 			switch answer.Account {
 			case "":
 			case global:
@@ -135,20 +162,33 @@ func (p *Presence) Ended(ctx context.Context, every time.Duration, fn func([]Con
 				subject = ownSubject
 			}
 			var next question
-			if ended, next = known.ended(answer); next.Limit > 0 {
-				p.ask(subject, inbox, next)
+			if names, next = known.ended(answer); next.Limit > 0 {
+				p.ask(subject, toEnded, next)
 			}
 		case <-ctx.Done():
 			return nil
 		}
-		if len(ended) > 0 {
-			fn(ended)
+		if len(names) > 0 {
+			w.Ended(names)
 		}
 	}
 }
 
-// local calls fn with the ended connections of the broker in this process.
-func (p *Presence) local(ctx context.Context, b embedded, every time.Duration, fn func([]Connection)) {
+// open passes on the names of an answer.
+func (w Watcher) open(of answer) {
+	var names []string
+	for _, c := range of.Conns {
+		if c.Name != "" {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) > 0 {
+		w.Open(names)
+	}
+}
+
+// local asks the broker in this process.
+func (p *Presence) local(ctx context.Context, b embedded, every time.Duration, w Watcher) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -167,12 +207,21 @@ func (p *Presence) local(ctx context.Context, b embedded, every time.Duration, f
 			ended = append(ended, Connection{Server: server, Client: c})
 		}
 		if len(ended) > 0 {
-			fn(ended)
+			w.Ended(ended)
 		}
+		if !w.Asks() {
+			continue
+		}
+		names, err := b.OpenConnections(open)
+		if err != nil {
+			p.conn.Log.Debug().AnErr("err", err).Msg("the embedded broker does not name its open connections")
+			continue
+		}
+		w.Open(names)
 	}
 }
 
-// question asks brokers for their newest ended connections.
+// question asks brokers for their newest connections, open or ended.
 type question struct {
 	State int    `json:"state"`
 	Sort  string `json:"sort"`
@@ -183,15 +232,17 @@ type question struct {
 	Exact bool   `json:"exact_match,omitempty"`
 }
 
+// ended is the question for the newest ended connections.
+func ended(limit int) question { return question{State: 1, Sort: "stop", Limit: limit} }
+
 // ask sends a question.
 func (p *Presence) ask(subject, inbox string, q question) {
-	q.State, q.Sort = 1, "stop" // ended ones; the newest first
 	body, err := json.Marshal(q)
 	if err == nil {
 		err = p.conn.NC.PublishRequest(subject, inbox, body)
 	}
 	if err != nil {
-		p.conn.Log.Debug().Str("entity", subject).AnErr("err", err).Msg("not asked for ended connections")
+		p.conn.Log.Debug().Str("entity", subject).AnErr("err", err).Msg("not asked for connections")
 	}
 }
 
@@ -202,13 +253,14 @@ type answer struct {
 	ID      string // of its process
 	Limit   int    // of the question
 	Total   int    // ended connections that the broker remembers
-	Conns   []closed
+	Conns   []conn
 }
 
-// closed is a connection in an answer.
-type closed struct {
+// conn is a connection in an answer.
+type conn struct {
 	CID    uint64 `json:"cid"`
-	Reason string `json:"reason"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // why it ended
 }
 
 // read returns what a broker has answered. A message that is no answer has nothing: a broker without a system account
@@ -219,11 +271,11 @@ func read(body []byte) answer {
 			Name string `json:"name"`
 		} `json:"server"`
 		Data struct {
-			Account string   `json:"account"`
-			ID      string   `json:"server_id"`
-			Limit   int      `json:"limit"`
-			Total   int      `json:"total"`
-			Conns   []closed `json:"connections"`
+			Account string `json:"account"`
+			ID      string `json:"server_id"`
+			Limit   int    `json:"limit"`
+			Total   int    `json:"total"`
+			Conns   []conn `json:"connections"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -290,7 +342,8 @@ func (a *answered) ended(of answer) (names []Connection, next question) {
 		b.known, b.total = now, of.Total
 	case b.further == 0:
 		b.further, b.asked = min(more*of.Limit, many), a.interval
-		next = question{Limit: b.further, Name: of.Name, Exact: true}
+		next = ended(b.further)
+		next.Name, next.Exact = of.Name, true
 	}
 	return names, next
 }

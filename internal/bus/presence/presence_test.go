@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,26 +31,34 @@ accounts {
 }
 `
 
+// watcher gets ended connections alone.
+func watcher(ended func([]presence.Connection)) presence.Watcher {
+	return presence.Watcher{Ended: ended, Asks: func() bool { return false }}
+}
+
+// cells are brokers with the options of a service and the login of a harness.
+var cells = map[string]func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option){
+	"embedded": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+		s := natstest.Start(t)
+		return s, func(c *bus.Config) { c.Server = s }, nats.Name("x")
+	},
+	"one account": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+		s := natstest.Start(t, natstest.Settings(t,
+			`accounts { CELL { jetstream: enabled, users: [ { user: u, password: pw } ] } }`))
+		return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
+			nats.UserInfo("u", "pw")
+	},
+	"with users": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
+		s := natstest.Start(t, natstest.Settings(t, settings))
+		return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
+			nats.UserInfo("o", "pw")
+	},
+}
+
 // TestEndedConnections: connections that their clients ended are named, those that live are not.
 func TestEndedConnections(t *testing.T) {
 	t.Parallel() // it mostly waits
-	for name, start := range map[string]func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option){
-		"embedded": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
-			s := natstest.Start(t)
-			return s, func(c *bus.Config) { c.Server = s }, nats.Name("x")
-		},
-		"one account": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
-			s := natstest.Start(t, natstest.Settings(t,
-				`accounts { CELL { jetstream: enabled, users: [ { user: u, password: pw } ] } }`))
-			return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
-				nats.UserInfo("u", "pw")
-		},
-		"with users": func(t *testing.T) (*embed.Server, natstest.BusOption, nats.Option) {
-			s := natstest.Start(t, natstest.Settings(t, settings))
-			return s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) },
-				nats.UserInfo("o", "pw")
-		},
-	} {
+	for name, start := range cells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, option, login := start(t)
@@ -57,11 +66,11 @@ func TestEndedConnections(t *testing.T) {
 			living := nameOf(t, connect(t, s, login))
 			ended := make(chan presence.Connection, 100_000)
 			natstest.Background(t, func(ctx context.Context) error {
-				return b.Presence.Ended(ctx, 20*time.Millisecond, func(all []presence.Connection) {
+				return b.Presence.Watch(ctx, 20*time.Millisecond, watcher(func(all []presence.Connection) {
 					for _, c := range all {
 						ended <- c
 					}
-				})
+				}))
 			})
 			await := func(wanted []presence.Connection) {
 				t.Helper()
@@ -91,24 +100,88 @@ func TestEndedConnections(t *testing.T) {
 	}
 }
 
+// TestOpenConnections: of many open connections the newest are named, if they are asked for. One that has ended is not.
+func TestOpenConnections(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, start := range cells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, option, login := start(t)
+			b := natstest.Bus(t, s, option)
+			for range 300 { // more than an answer has
+				connect(t, s, login)
+			}
+			left, living := connect(t, s, login, nats.Name("left")), connect(t, s, login, nats.Name("living"))
+			var asks atomic.Bool
+			open := make(chan []string, 100_000)
+			natstest.Background(t, func(ctx context.Context) error {
+				return b.Presence.Watch(ctx, 20*time.Millisecond, presence.Watcher{
+					Ended: func([]presence.Connection) {},
+					Asks:  asks.Load,
+					Open: func(names []string) {
+						if !asks.Load() {
+							t.Error("not asked for")
+						}
+						open <- names
+					}})
+			})
+			until := func(what string, ok func(names []string) bool) {
+				t.Helper()
+				for !ok(bustest.Receive(t, open, what)) {
+				}
+			}
+			asks.Store(true)
+			until("both connections", func(names []string) bool {
+				return slices.Contains(names, "left") && slices.Contains(names, "living")
+			})
+			left.Close()
+			until("one connection", func(names []string) bool {
+				return !slices.Contains(names, "left") && slices.Contains(names, "living")
+			})
+			if !living.IsConnected() {
+				t.Error("the other connection was lost")
+			}
+		})
+	}
+}
+
+// TestNamesOfConnections: the broker knows the name of a connection, which is the same after it was restored.
+func TestNamesOfConnections(t *testing.T) {
+	s := natstest.Start(t)
+	one, other := natstest.Bus(t, s), natstest.Bus(t, s)
+	if one.Presence.Name() == other.Presence.Name() {
+		t.Errorf("two connections have the name %s", one.Presence.Name())
+	}
+	for range 2 {
+		natstest.Until(t, "the broker to name both", func() bool {
+			names, err := s.OpenConnections(10)
+			return err == nil && slices.Contains(names, one.Presence.Name()) &&
+				slices.Contains(names, other.Presence.Name())
+		})
+		s = natstest.Restart(t, s)
+	}
+}
+
 // TestTheGlobalAccountIsNotAsked: a broker without accounts is asked for the user's account, and not for connections.
 func TestTheGlobalAccountIsNotAsked(t *testing.T) {
 	s := natstest.Start(t)
 	asked := make(chan string, 1_000)
-	if _, err := connect(t, s, nil).Subscribe("$SYS.REQ.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil {
+	if _, err := connect(t, s).Subscribe("$SYS.REQ.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil {
 		t.Fatal(err)
 	}
 	b := natstest.Bus(t, s)
 	natstest.Background(t, func(ctx context.Context) error {
-		return b.Presence.Ended(ctx, time.Millisecond, func(all []presence.Connection) {
-			t.Errorf("%v has ended", all)
+		return b.Presence.Watch(ctx, time.Millisecond, presence.Watcher{
+			Ended: func(all []presence.Connection) { t.Errorf("%v has ended", all) },
+			Asks:  func() bool { return true },
+			Open:  func(names []string) { t.Errorf("%v are open", names) },
 		})
 	})
 	if got := bustest.Receive(t, asked, "a question"); got != "$SYS.REQ.USER.INFO" {
 		t.Errorf("%s was asked", got)
 	}
 	for range 100 { // connections that begin and end beside it
-		connect(t, s, nil).Close()
+		connect(t, s).Close()
 	}
 	for len(asked) > 0 {
 		if got := <-asked; got != "$SYS.REQ.USER.INFO" {
@@ -145,7 +218,7 @@ func TestOwnConnection(t *testing.T) {
 func TestClosedWhileAsking(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	b.Abort()
-	err := b.Presence.Ended(bustest.Within(t, bustest.Patience), time.Hour, func([]presence.Connection) {})
+	err := b.Presence.Watch(bustest.Within(t, bustest.Patience), time.Hour, watcher(nil))
 	if err == nil {
 		t.Error("no error")
 	}
@@ -156,15 +229,15 @@ func TestMayNotAsk(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t,
 		`authorization: { users: [ { user: u, password: pw, permissions: { publish: { deny: "hf.broker.>" } } } ] }`))
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//u:pw@", 1) })
-	err := b.Presence.Ended(bustest.Within(t, bustest.Patience), time.Millisecond, func([]presence.Connection) {})
+	err := b.Presence.Watch(bustest.Within(t, bustest.Patience), time.Millisecond, watcher(nil))
 	if !errors.Is(err, bus.ErrForbidden) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func connect(t *testing.T, s *embed.Server, login nats.Option) *nats.Conn {
+func connect(t *testing.T, s *embed.Server, options ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(s.URL(), login)
+	nc, err := nats.Connect(s.URL(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (b *brokers) total() (n int, all bool) {
 func (b *brokers) watch(t *testing.T) {
 	t.Helper()
 	s := natstest.Start(t)
-	_, err := connect(t, s, nil).Subscribe("hf.broker.connections.PING", func(m *nats.Msg) { b.answer(t, m) })
+	_, err := connect(t, s).Subscribe("hf.broker.connections.PING", func(m *nats.Msg) { b.answer(t, m) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,13 +115,13 @@ func (b *brokers) watch(t *testing.T) {
 	var mu sync.Mutex
 	named := map[presence.Connection]bool{}
 	natstest.Background(t, func(ctx context.Context) error {
-		return bus.Presence.Ended(ctx, every, func(all []presence.Connection) {
+		return bus.Presence.Watch(ctx, every, watcher(func(all []presence.Connection) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range all {
 				named[c] = true
 			}
-		})
+		}))
 	})
 	var done int
 	natstest.Until(t, "every ended connection to be named", func() bool {
