@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
 )
@@ -195,42 +193,6 @@ func (c *consumption) turn(ctx context.Context) error {
 		l.LeadershipLost()
 	}
 	return err
-}
-
-// ensure creates the durable, or updates it.
-func (c *consumption) ensure(ctx context.Context) error {
-	if c.exists {
-		return nil
-	}
-	cfg := jetstream.ConsumerConfig{
-		Durable:           c.name,
-		AckPolicy:         jetstream.AckExplicitPolicy,
-		AckWait:           ackWaitMS * time.Millisecond,
-		MaxDeliver:        core.NeverMax, // beyond a limit messages would be skipped without a notice
-		MaxAckPending:     ackPendingMax,
-		PriorityPolicy:    jetstream.PriorityPolicyPinned,
-		PriorityGroups:    []string{consumeGroup},
-		PinnedTTL:         pinTTLMS * time.Millisecond,
-		InactiveThreshold: c.idle,
-	}
-	if c.bucket != "" {
-		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
-	}
-	create := c.subject("CREATE")
-	if len(c.filters) == 1 {
-		cfg.FilterSubject = c.filters[0]
-		create += "." + cfg.FilterSubject
-	} else {
-		cfg.FilterSubjects = c.filters
-	}
-	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
-	defer cancel()
-	if err := c.call(ctx, "consume", create, pull.CreateConsumer{Stream: c.stream, Config: cfg},
-		new(core.Nothing)); err != nil {
-		return err
-	}
-	c.exists = true
-	return nil
 }
 
 // standBy waits until the broker pins this process. The broker does so when it delivers a message, so standBy pulls

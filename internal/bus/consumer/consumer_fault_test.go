@@ -536,8 +536,10 @@ func TestRequestsNameOneFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }})
-	if got := bustest.Receive(t, asked, "the durable"); got != "$JS.API.CONSUMER.CREATE.HF_LOG.ledger.hf.log.*.*.*" {
-		t.Error(got)
+	for _, what := range []string{"the durable", "its own configuration"} {
+		if got := bustest.Receive(t, asked, what); got != "$JS.API.CONSUMER.CREATE.HF_LOG.ledger.hf.log.*.*.*" {
+			t.Error(got)
+		}
 	}
 	bustest.Watching(t, b, kv.State, "session.h.*")
 	if got := bustest.Receive(t, asked, "the watch's consumer"); !strings.HasSuffix(got, ".$KV.hf_state.session.h.*") {
