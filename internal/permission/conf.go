@@ -37,12 +37,16 @@ type User struct {
 	Password string // the environment variable that holds it
 	NKey     string // the variable that holds the public nkey of a user that logs in with one; "": a password
 	What     string // the user's role, for people
+	Service  string // the service's name; "": no service
 	Grant    Grant
 }
 
-// Users returns the users of a cell: every service, and these harnesses, people and operators. It fails on an invalid
-// id, and when two users would have the same name.
-func Users(c events.Cell, harnesses, people, operators []string) ([]User, error) {
+// Copiers are the names of users that copy the cell.
+type Copiers struct{ Backup, Restore []string }
+
+// Users returns the users of a cell: every service, and these harnesses, people, operators and copiers. It fails on an
+// invalid id, and when two users would have the same name.
+func Users(c events.Cell, harnesses, people, operators []string, copiers ...Copiers) ([]User, error) {
 	var all []User
 	for _, s := range Services() {
 		all = append(
@@ -52,6 +56,7 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 				Account:  Account,
 				Password: variableOf(s),
 				What:     "the service " + s,
+				Service:  s,
 				Grant:    Service(c, s),
 			},
 		)
@@ -75,6 +80,17 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 	for _, p := range operators {
 		g, err := Operator(c, p)
 		add(p, "person_"+p, "an operator", g, err)
+	}
+	for _, x := range copiers {
+		for _, p := range x.Backup {
+			g, err := Backup(c, p)
+			add(p, "person_"+p, "backs the cell up", g, err)
+		}
+		for _, p := range x.Restore {
+			g, err := Restore(c, p)
+			add(p, "person_"+p, "restores the cell", g, err)
+			all[len(all)-1].Account = Account // see Restore
+		}
 	}
 	if wrong != nil {
 		return nil, wrong
@@ -130,9 +146,9 @@ func variableOf(name string) string {
 
 // Limits of one user.
 const (
-	connectionsMax   = 256     // processes of a harness, or programs of a person
-	subscriptionsMax = 100_000 // of all connections together
-	payloadBytesMax  = 1 << 20 // of one message: a commit has at most half of it
+	connectionsMax   = 256       // processes of a harness, or programs of a person
+	subscriptionsMax = 100_000   // of all connections together
+	payloadBytesMax  = 576 << 10 // of one message: a commit has 512 KiB at most
 )
 
 // How long the broker routes replies back to a client. It keeps the reply subject of a request without a reply once or

@@ -8,6 +8,8 @@
 //	harness    appends as the harness to its own sessions; holds its own leases; reads its sessions and its work
 //	person     calls the services; reads documents, views, leases, log and feed; writes nothing itself
 //	operator   a person who may also rebuild, sweep, and read parked input
+//	backup     reads what a backup has, and writes nothing
+//	restore    makes the streams of a cell that does not exist; it changes and removes none
 //
 // Permissions apply to the subject that a client publishes to. They do not apply to the reply subject that it names:
 // the broker sends acknowledgements and API responses there under its own authority. So the cell's account, which has
@@ -100,12 +102,13 @@ func acks(stream, consumer string) []string {
 	return []string{"$JS.ACK." + at + ".*.*.*.*.*", "$JS.ACK.*.*." + at + ".*.*.*.*.>"}
 }
 
-// consumes returns the subjects to make and use consumers of a stream. Their names are not granted one by one, because
-// they follow from a key that only the service has; a service's grant denies the names that others have without a key.
+// consumes returns the subjects to make, use and delete consumers of a stream. Their names are not granted one by one,
+// because they follow from a key that only the service has; a service's grant denies the names that others have without
+// a key.
 func consumes(stream string) []string {
 	all := acks(stream, "*")
 	for _, verb := range []string{"CREATE.%s.*", "CREATE.%s.*.>", "INFO.%s.*", "MSG.NEXT.%s.*", "RESET.%s.*",
-		"UNPIN.%s.*"} {
+		"UNPIN.%s.*", "DELETE.%s.*"} {
 		all = append(all, api+"CONSUMER."+fmt.Sprintf(verb, stream))
 	}
 	return all
@@ -319,4 +322,43 @@ func Operator(c events.Cell, name string) (Grant, error) {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
 	return g, err
+}
+
+// kept returns the streams of a backup.
+func (n names) kept() []string { return []string{n.LogStream(), n.objects, n.TimerStream(), n.leases} }
+
+// Backup returns the grant of a program that backs the cell up. It reads through consumers: for a snapshot of the
+// broker, the broker would publish each part of it to any subject that the request names.
+func Backup(c events.Cell, name string) (Grant, error) {
+	if _, err := events.Token(name); err != nil {
+		return Grant{}, fmt.Errorf("permission: backup %q: %w", name, err)
+	}
+	n := namesOf(c)
+	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO"}}
+	for _, s := range n.kept() {
+		g.Publish = append(g.Publish, api+"STREAM.INFO."+s)
+		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s, anyOne))...)
+	}
+	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
+	return g, nil
+}
+
+// Restore returns the grant of a program that restores a cell. The broker refuses to restore a stream that exists. The
+// truth of the cell is then what this user has restored, so the user is not there at other times. It is in the cell's
+// account: nats-server 2.15.2 adds a header to each message that another account imports, and takes the header for a
+// part of the restored stream.
+func Restore(c events.Cell, name string) (Grant, error) {
+	if _, err := events.Token(name); err != nil {
+		return Grant{}, fmt.Errorf("permission: restore %q: %w", name, err)
+	}
+	n := namesOf(c)
+	g := Grant{Publish: []string{api + "INFO"}}
+	for _, s := range n.streams() {
+		g.Publish = append(g.Publish, api+"STREAM.INFO."+s)
+	}
+	for _, s := range n.kept() {
+		g.Publish = append(g.Publish, api+"STREAM.RESTORE."+s, "$JS.SNAPSHOT.RESTORE."+s+".*")
+	}
+	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
+	return g, nil
 }

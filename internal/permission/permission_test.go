@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
+// copiers are the users that copy a cell.
+var copiers = Copiers{Backup: []string{"b"}, Restore: []string{"r"}}
+
 func cell(t *testing.T) events.Cell {
 	t.Helper()
 	c, err := events.NewCell("dev")
@@ -27,13 +30,17 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	}
 	person, err := Person(c, "ann")
 	operator, err2 := Operator(c, "root")
-	if err = errors.Join(err, err2); err != nil {
+	copying, err3 := Backup(c, "b")
+	restoring, err4 := Restore(c, "r")
+	if err = errors.Join(err, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
 	grants := map[string]Grant{
 		string(events.WriterHarness): h,
 		"person":                     person,
 		"operator":                   operator,
+		"backup":                     copying,
+		"restore":                    restoring,
 		"stranger":                   Service(c, "stranger"),
 	}
 	for _, s := range Services() {
@@ -72,12 +79,15 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	if _, err := Person(c, ""); err == nil {
 		t.Error("a person without a name")
 	}
+	if _, err := Users(c, nil, nil, nil, Copiers{Backup: []string{""}, Restore: []string{""}}); err == nil {
+		t.Error("copiers without names")
+	}
 }
 
 // Every subject is of this cell, or of the API about its streams: no user reaches another cell in the account.
 func TestNothingBeyondTheCell(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +119,7 @@ func TestUsersAreDistinguished(t *testing.T) {
 // accepts both forms of the subject.
 func TestAcknowledgementsReachOwnConsumersOnly(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +151,7 @@ func TestAcknowledgementsReachOwnConsumersOnly(t *testing.T) {
 // and operators.
 func TestPinsAreForOwnersAndOperators(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +172,7 @@ func TestPinsAreForOwnersAndOperators(t *testing.T) {
 // from them by a pin, acknowledges, moves or unpins, whatever the name is.
 func TestKeyedConsumersAreForServices(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +204,7 @@ func TestKeyedConsumersAreForServices(t *testing.T) {
 // do not remove a consumer whose name they can guess.
 func TestOperatorsRemoveConsumers(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,11 +226,26 @@ func TestOperatorsRemoveConsumers(t *testing.T) {
 	}
 }
 
+// A service removes its own consumer if it has the state of a deleted one, on each stream that the service consumes.
+func TestServicesRemoveTheirConsumers(t *testing.T) {
+	c := cell(t)
+	for _, d := range Durables(c) {
+		g := Service(c, d.Service)
+		for _, name := range []string{d.Name, d.Name + "-0123456789abcdef01234567"} {
+			subject := api + "CONSUMER.DELETE." + d.Stream + "." + name
+			if !slices.ContainsFunc(g.Publish, func(p string) bool { return covers(p, subject) }) ||
+				slices.Contains(g.PublishDeny, subject) {
+				t.Errorf("%s may not remove %s of %s", d.Service, name, d.Stream)
+			}
+		}
+	}
+}
+
 // The broker compares each filter of a list with each other, without a limit. Only services may send a list: a request
 // with the filter in its subject takes none.
 func TestListsOfFiltersAreForServices(t *testing.T) {
 	c := cell(t)
-	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +288,7 @@ func TestNoSubscriptionOfAHarnessIsInterest(t *testing.T) {
 // The inbox of a person always has interest in the cell's account, beside the person's own subscription: an import with
 // a wildcard. The broker's API drops the messages of the import, in an account without users; they count as delivered.
 func TestInboxesOfPeopleAlwaysHaveInterest(t *testing.T) {
-	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +336,7 @@ func TestQuestionsOfTheBrokerAreIgnored(t *testing.T) {
 
 // A message that matches two imports is imported twice.
 func TestImportsDoNotOverlap(t *testing.T) {
-	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,13 +375,14 @@ func meet(a, b []string) bool {
 
 // The cell's account has services only: its users can name any reply subject in it.
 func TestTheCellsAccountIsForServices(t *testing.T) {
-	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"}, copiers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	accounts := map[string]string{}
 	for _, u := range users {
-		if service := strings.HasPrefix(u.Name, "holdfast-"); service != (u.Account == Account) {
+		inside := strings.HasPrefix(u.Name, "holdfast-") || u.Name == copiers.Restore[0] // which is there for a restore
+		if inside != (u.Account == Account) || (u.Service != "") != strings.HasPrefix(u.Name, "holdfast-") {
 			t.Errorf("%s has the account %s", u.Name, u.Account)
 		}
 		if other, taken := accounts[u.Account]; taken && u.Account != Account {
@@ -453,5 +479,35 @@ func TestTheSystemAccountKeepsItsName(t *testing.T) {
 	conf := Conf(users)
 	if !strings.Contains(conf, "\n  \"$SYS\" {\n") || strings.Contains(conf, "system_account") {
 		t.Errorf("the configuration changes the system account:\n%s", conf)
+	}
+}
+
+// The users that copy a cell have least rights: a backup stores nothing and has the broker store nothing, a restore
+// makes streams and neither changes nor removes one. Only they restore, and only what a backup has.
+func TestCopiersHaveLeastRights(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.", "$JS.API.STREAM.MSG.GET.", "$JS.API.CONSUMER.CREATE.",
+		"$JS.API.CONSUMER.DELETE.", "$JS.API.CONSUMER.MSG.NEXT."}
+	restores := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.", "$JS.API.STREAM.RESTORE.", "$JS.SNAPSHOT.RESTORE."}
+	for _, u := range users {
+		for _, s := range u.Grant.Publish {
+			begins := func(with string) bool { return strings.HasPrefix(s, with) }
+			switch {
+			case u.Name == "b" && !slices.ContainsFunc(reads, begins),
+				u.Name == "r" && !slices.ContainsFunc(restores, begins),
+				u.Name != "r" && (begins("$JS.API.STREAM.RESTORE.") || begins("$JS.SNAPSHOT.")),
+				begins("$JS.API.STREAM.SNAPSHOT"), begins("$JS.API.STREAM.DELETE"),
+				begins("$JS.API.STREAM.RESTORE.KV_dev_state"), begins("$JS.API.STREAM.RESTORE.DEV_FEED"):
+				t.Errorf("%s: it may publish to %s", u.Name, s)
+			}
+		}
+		if copies := u.Name == "b" || u.Name == "r"; copies && (len(u.Grant.Listen)+len(u.Grant.Serve) > 0 ||
+			!slices.Equal(u.Grant.Subscribe, []string{"_INBOX.dev.person." + u.Name + ".>"})) {
+			t.Errorf("%s: it may subscribe to %q", u.Name, u.Grant.Subscribe)
+		}
 	}
 }

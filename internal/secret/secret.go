@@ -68,7 +68,7 @@ func Make(dir string, c Cell) error {
 			variable, login, file = u.NKey, nkey, NKeyFile
 		}
 		value, err := login(filepath.Join(folder, file))
-		if err == nil && u.Account == permission.Account {
+		if err == nil && u.Service != "" {
 			_, err = password(filepath.Join(folder, ConsumerKey))
 		}
 		if err == nil {

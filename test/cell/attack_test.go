@@ -674,9 +674,9 @@ func (w *world) bounds(t *testing.T) {
 	for a, subjects := range map[*account][]string{w.harness(): {"$KV.hf_leases.harness.my-agent.9",
 		"hf.log.my-agent.s.harness"}, w.ann(): {"$O.hf_objects.M.person.ann.x"}} {
 		for _, s := range subjects {
-			m, err := a.Request(s, make([]byte, 600<<10), patience)
+			m, err := a.Request(s, make([]byte, 560<<10), patience)
 			if err != nil || !strings.Contains(string(m.Data), "message size exceeds maximum") {
-				t.Errorf("%s: 600 KiB are taken: %v %+v", s, err, m)
+				t.Errorf("%s: 560 KiB are taken: %v %+v", s, err, m)
 			}
 		}
 	}
