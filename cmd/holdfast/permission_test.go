@@ -24,8 +24,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// secured is a broker with the printed permissions, on which every service runs as its own user.
-func secured(t *testing.T) *embed.Server {
+// secured is a broker with the printed permissions, and more configuration, on which every service runs as its own
+// user.
+func secured(t *testing.T, more ...string) *embed.Server {
 	t.Helper()
 	cell, err := events.NewCell("hf")
 	if err != nil {
@@ -38,7 +39,7 @@ func secured(t *testing.T) *embed.Server {
 	for _, u := range users {
 		t.Setenv(u.Password, "secret-"+u.Name[:3])
 	}
-	srv := natstest.Start(t, natstest.Settings(t, permission.Conf(users)))
+	srv := natstest.Start(t, natstest.Settings(t, permission.Conf(users)+strings.Join(more, "\n")))
 	var ends []func() (int, string)
 	for i := range targets {
 		ready := filepath.Join(t.TempDir(), "ready.json")

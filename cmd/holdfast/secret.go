@@ -13,6 +13,7 @@ import (
 // cellUsers are the users of a secured cell that flags name.
 type cellUsers struct {
 	harnesses, people, operators []string
+	copiers                      permission.Copiers
 	nkeys                        []string // the names of users that log in with nkeys
 }
 
@@ -22,6 +23,10 @@ func (u *cellUsers) bind(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&u.people, "person", nil, "a person's `name`; may be repeated")
 	cmd.Flags().StringArrayVar(&u.operators, "operator", nil,
 		"an operator's `name`: a person who may also rebuild and sweep; may be repeated")
+	cmd.Flags().StringArrayVar(&u.copiers.Backup, "backup", nil,
+		"the `name` of a user that may run `holdfast backup`, and nothing else; may be repeated")
+	cmd.Flags().StringArrayVar(&u.copiers.Restore, "restore", nil,
+		"the `name` of a user that may run `holdfast restore`, and nothing else; may be repeated")
 	cmd.Flags().StringArrayVar(&u.nkeys, "nkey-user", nil,
 		"the `name` of a user that logs in with an nkey in place of a password, such as holdfast-ledger, "+
 			"harness-my-agent or ann; "+
@@ -34,7 +39,7 @@ func (u *cellUsers) users(cmd *cobra.Command, prefix string) ([]permission.User,
 	if err != nil {
 		return nil, usage(cmd, "--%v", err)
 	}
-	users, err := permission.Users(cell, u.harnesses, u.people, u.operators)
+	users, err := permission.Users(cell, u.harnesses, u.people, u.operators, u.copiers)
 	if err == nil {
 		err = permission.WithNKeys(users, u.nkeys)
 	}

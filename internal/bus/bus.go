@@ -16,6 +16,7 @@
 //	presence   connections that have ended
 //	park       unreadable input
 //	layout     the streams and buckets of a cell
+//	backup     a cell in a file, and a cell from a file
 //
 // internal/core has the connection, the calls, the guarded writes and the errors of all of them, internal/pull has the
 // delivery from consumers. A part imports no other part, except that a lease is a key of a bucket.
@@ -26,6 +27,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/backup"
 	"github.com/holdfast-dev/holdfast/internal/bus/clock"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/hint"
@@ -69,6 +71,8 @@ type Bus struct {
 	Parking *park.Parking
 	// Layout sets up the streams of the cell.
 	Layout *layout.Layout
+	// Backups writes the cell to a file, and restores it.
+	Backups *backup.Backups
 
 	conn *core.Conn
 }
@@ -86,6 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		Presence: presence.New(conn), Parking: park.New(conn), Layout: layout.New(conn)}
 	b.KV = kv.New(conn, b.Clock)
 	b.Leases = lease.New(conn, b.KV)
+	b.Backups = backup.New(conn, b.Layout.Configs)
 	return b, nil
 }
 

@@ -46,6 +46,9 @@ var (
 	ErrTooOld = core.ErrTooOld
 	// ErrNewerLayout means that a later version set up the cell: upgrade this program.
 	ErrNewerLayout = core.ErrNewerLayout
+	// ErrHalfRestored means that the restore of the log did not end: an operator must remove the streams of the cell
+	// and restore it again.
+	ErrHalfRestored = core.ErrHalfRestored
 	// ErrExists means that the key is taken: choose another, or read who has it.
 	ErrExists = core.ErrExists
 	// ErrLeaseLost means that another process has the lease, or that it expired: stop all work under it.

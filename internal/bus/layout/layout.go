@@ -52,9 +52,9 @@ type Layout struct {
 func New(conn *core.Conn) *Layout { return &Layout{conn: conn} }
 
 // Ensure creates the missing streams and buckets of the cell, and updates the existing ones to this layout. It never
-// narrows an existing limit. If a later version set up the cell, it fails with [core.ErrNewerLayout] before any change.
-// The broker has no compare-and-set on configurations: after a change Ensure reads again, in case another service has
-// written a different one.
+// narrows an existing limit. Before any change it fails with [core.ErrNewerLayout] if a later version set up the cell,
+// and with [core.ErrHalfRestored] if a restore of the log did not end. The broker has no compare-and-set on
+// configurations: after a change Ensure reads again, in case another service has written a different one.
 func (l *Layout) Ensure(ctx context.Context) error {
 	for range ensureAttemptsMax {
 		changed, err := l.ensureOnce(ctx)
@@ -77,6 +77,12 @@ func (l *Layout) ensureOnce(ctx context.Context) (changed bool, err error) {
 		if info != nil && layoutOf(info.Config) > layoutVersion {
 			return false, fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program",
 				core.ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
+		}
+		if info != nil {
+			if from, ok := core.RestoredFrom(info.Config); ok && info.State.LastSeq < from.Last {
+				return false, fmt.Errorf("%w: %s ends at %d, its backup at %d", core.ErrHalfRestored, want[i].Name,
+					info.State.LastSeq, from.Last)
+			}
 		}
 		found[i] = info
 	}
@@ -146,6 +152,9 @@ func (l *Layout) layout() []jetstream.StreamConfig {
 	return all
 }
 
+// Configs returns the configurations of the streams of a new cell.
+func (l *Layout) Configs() []jetstream.StreamConfig { return l.layout() }
+
 // Inspection is the state of the broker and of the cell's streams.
 type Inspection struct {
 	Version string        // of nats-server
@@ -168,6 +177,9 @@ type StreamState struct {
 	Consumers    int
 	Nodes        []string // that hold it, in order; none outside a cluster
 	Offline      []string // of these; also nodes that the leader has not heard of for seconds
+	// the backup from which it was restored, and the end of the stream in it; 0: it was not
+	RestoredFrom time.Time
+	RestoredLast uint64
 }
 
 // Inspect reads the state of the broker and of the cell's streams, and changes nothing.
@@ -196,6 +208,9 @@ func (l *Layout) Inspect(ctx context.Context) (Inspection, error) {
 			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes,
 				uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
 			s.Replicas, s.Consumers = info.Config.Replicas, info.State.Consumers
+			if from, ok := core.RestoredFrom(info.Config); ok {
+				s.RestoredFrom, s.RestoredLast = from.Backup, from.Last
+			}
 			s.nodes(info)
 		}
 		found.Streams = append(found.Streams, s)

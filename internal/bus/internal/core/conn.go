@@ -201,7 +201,7 @@ func (c *Conn) target() string {
 
 func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 	opts := []nats.Option{
-		nats.Name(c.Config.Name),
+		nats.Name(c.Name()),
 		nats.Timeout(connectTimeoutMS * time.Millisecond),
 		nats.PingInterval(pingIntervalMS * time.Millisecond),
 		nats.MaxPingsOutstanding(pingsUnansweredMax),
@@ -290,6 +290,10 @@ func (c *Conn) Close() {
 	}
 	<-closed
 }
+
+// Name returns the name that the broker knows of this connection, the same after it was restored: no other connection
+// of an honest client has it.
+func (c *Conn) Name() string { return c.Config.Name + "/" + c.Instance }
 
 // Connected reports whether the connection to the broker is up.
 func (c *Conn) Connected() bool { return c.NC.IsConnected() }

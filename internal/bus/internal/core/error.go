@@ -48,6 +48,9 @@ var (
 	ErrTooOld = errors.New("bus: broker too old")
 	// ErrNewerLayout means that a later version set up the cell: upgrade this program.
 	ErrNewerLayout = errors.New("bus: newer layout")
+	// ErrHalfRestored means that the restore of the log did not end: an operator must remove the streams of the cell
+	// and restore it again.
+	ErrHalfRestored = errors.New("bus: the cell is restored in part only")
 	// ErrExists means that the key is taken: choose another, or read who has it.
 	ErrExists = errors.New("bus: exists")
 	// ErrLeaseLost means that another process has the lease, or that it expired: stop all work under it.
@@ -106,7 +109,7 @@ func advice(kind error) string {
 func kindOf(err error) error {
 	for _, ours := range []error{ErrLostRace, ErrLogBehind, ErrNotFound, ErrUnreachable, ErrFull, ErrForbidden,
 		ErrNoJetStream, ErrTooOld,
-		ErrNewerLayout, ErrExists, ErrLeaseLost} {
+		ErrNewerLayout, ErrHalfRestored, ErrExists, ErrLeaseLost} {
 		if errors.Is(err, ours) {
 			return ours
 		}
