@@ -2,6 +2,9 @@
 //
 // The page is a set of files from the binary. It speaks NATS: [Handler] passes its websocket at /nats to the broker's
 // own listener, so the broker checks what the page may do, and the page sees the same buckets as every other client.
+//
+// [New] is for a broker on this machine. [NewCluster] is for the brokers of a cluster, and has a log-in.
+//
 // The package checks no Host: the server that it is mounted on does that for every path, see package health.
 package board
 
@@ -58,6 +61,8 @@ type Cell struct {
 	Prefix  string `json:"prefix"`
 	Version string `json:"version"`
 	Person  string `json:"person"` // who asks, unless the reader of the page enters another name
+	// Login says that the person has logged in: the brokers know the name, and no other one can be entered.
+	Login bool `json:"login,omitempty"`
 }
 
 // file is one file as it is served.
@@ -72,6 +77,7 @@ type Handler struct {
 	files  map[string]file
 	socket http.Handler
 	doctor *examiner
+	door   *door // nil: the board has no login
 	done   chan struct{}
 	once   sync.Once
 }
@@ -97,8 +103,9 @@ func New(cell Cell, broker string, doctor Doctor) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("board: %w", err)
 	}
-	h.add("/cell.json", "application/json", body)
-	h.socket = proxy(broker)
+	h.add(cellPath, "application/json", body)
+	h.socket = proxy(&url.URL{Scheme: "http", Host: broker}, http.DefaultTransport,
+		func(*http.Request) string { return "" })
 	return h, nil
 }
 
@@ -107,17 +114,20 @@ func (h *Handler) add(at, kind string, body []byte) {
 	h.files[at] = file{body: body, kind: kind, tag: `"` + hex.EncodeToString(sum[:16]) + `"`}
 }
 
-// proxy passes websockets on to the broker. It hides the page's cookies, which are none of the broker's. It keeps the
-// page's Origin, which the broker checks. An error of the broker is a status for the page and no line in the log: the
-// page asks again every second.
-func proxy(broker string) http.Handler {
-	target := &url.URL{Scheme: "http", Host: broker}
+// proxy passes websockets on to the broker. It hides the page's cookies, but for what cookies returns: all others are
+// none of the broker's. It keeps the page's Origin, which the broker checks. An error of the broker is a status for the
+// page and no line in the log: the page asks again every second.
+func proxy(target *url.URL, over http.RoundTripper, cookies func(*http.Request) string) http.Handler {
 	return &httputil.ReverseProxy{
+		Transport: over,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.URL.Path, r.Out.URL.RawQuery = "/", ""
-			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
+			r.Out.Header.Del("Cookie")
+			if own := cookies(r.In); own != "" {
+				r.Out.Header.Set("Cookie", own)
+			}
 		},
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
@@ -127,6 +137,9 @@ func proxy(broker string) http.Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range headers {
 		w.Header().Set(name, value)
+	}
+	if h.door != nil && h.door.serve(w, r) {
+		return
 	}
 	if r.URL.Path == socketPath {
 		h.serveSocket(w, r)

@@ -33,7 +33,7 @@ func newExaminer(examine Doctor) *examiner {
 func (e *examiner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case e.examine == nil:
-		http.Error(w, "there is no such page", http.StatusNotFound)
+		http.Error(w, "this board has no doctor: run `holdfast doctor`", http.StatusNotFound)
 		return
 	case site != "" && site != "same-origin" && site != "none":
 		http.Error(w, "this page is for the board alone", http.StatusForbidden)

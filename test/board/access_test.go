@@ -175,6 +175,9 @@ func (p *page) tree() string {
 	var write func(n *accessibility.Node, above string, depth int)
 	write = func(n *accessibility.Node, above string, depth int) {
 		role, name := text(n.Role), volatile.ReplaceAllString(text(n.Name), "0")
+		if role != "StaticText" {
+			name = strings.TrimSpace(name) // versions of Chromium differ in it
+		}
 		if role == "InlineTextBox" || role == "StaticText" && strings.Contains(above, name) {
 			return
 		}

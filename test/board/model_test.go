@@ -1,11 +1,14 @@
 package board
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	served "github.com/holdfast-dev/holdfast/internal/board"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // rows is JavaScript that makes rows of the inbox: map("h/s p 5") has one of harness h, session s, prompt p and instant
@@ -13,6 +16,10 @@ import (
 const rows = `const { rowOf, ...doc } = await import("/doc.js");
 	const text = await import("/text.js");
 	const history = await import("/history.js");
+	const policy = await import("/policy.js");
+	const now = Object.fromEntries(policy.settings.map((s) => [s.name, s.normal]));
+	const draft = (...list) => list.reduce((d, [name, text]) => policy.edited(d, now, name, text), {});
+	const changed = (is, d) => JSON.stringify(policy.changedPolicy({...now, ...is}, d));
 	const row = (s) => { const [name, prompt, at, gone] = s.split(" ");
 		const [harness, session, root] = name.split("/");
 		return rowOf(name + "/" + prompt, {harness, session, root: root ?? session, prompt, kind: "question",
@@ -31,7 +38,12 @@ func TestViewModels(t *testing.T) {
 	srv := httptest.NewServer(h)
 	defer srv.Close()
 	p := newPage(t, srv.URL+"/vendor/LICENSES.txt")
+	defaults, err := json.Marshal(events.DefaultPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ name, expression, want string }{
+		{"the default policy", `JSON.stringify(now)`, string(defaults)},
 		{"oldest first, in groups", `doc.arrange([...map("h/a p 5", "h/b p 1", "h/sub/b q 9", "h/a r 0")
 			.values()]).join(" ")`, "h/a/r h/a/p h/b/p h/sub/b/q"},
 		{"a new group is added at the end", `merge(["h/a/p"], map("h/a p 5", "h/b p 1"), false)`, "h/a/p h/b/p held 0"},
@@ -61,6 +73,37 @@ func TestViewModels(t *testing.T) {
 			"409, another decision stands: answered by bob at T (3s ago): blue"},
 		{"410", `doc.verdict({code: 410, text: "x", body: {status: "expired", reason: "owner-lost"}}, 0).text`,
 			"410, it no longer waits: expired: owner-lost"},
+		{"400", `doc.verdict({code: 400, text: "x: want 0", body: {field: "x", reason: "x: want 0"}}, 0).text`,
+			"400: x: want 0"},
+		{"an unchanged policy", `changed({}, {})`, "undefined"},
+		{"a policy has what is changed alone", `changed({}, draft(["retry_max", " 7 "], ["resume", "hold"],
+			["auto_retry", "false"], ["resume_max", "10"]))`, `{"auto_retry":false,"retry_max":7,"resume":"hold"}`},
+		{"an empty field is the default", `changed({stall_after_s: 5}, policy.edited({}, {...now, stall_after_s: 5},
+			"stall_after_s", ""))`, `{"stall_after_s":null}`},
+		{"an empty field of a default changes nothing", `changed({}, draft(["retry_max", ""]))`, "undefined"},
+		{"only numbers are sent", `["1e9", "0x10", "NaN", "Infinity", "9".repeat(400), "1 2", "٣"].map((text) =>
+			String(changed({}, draft(["retry_max", text], ["resume", "hold"])))).join()`,
+			strings.Repeat("undefined,", 6) + "undefined"},
+		{"a number out of range is the ledger's to refuse", `changed({}, draft(["compaction_threshold", "-1.5"]))`,
+			`{"compaction_threshold":-1.5}`},
+		{"another person's change of another field stands", `changed({retry_max: 3}, draft(["resume", "hold"]))`,
+			`{"resume":"hold"}`},
+		{"another person's change of the field is not overwritten",
+			`changed({resume_max: 3}, draft(["resume_max", "5"], ["resume", "hold"]))`, "undefined"},
+		{"unless a person has seen it", `changed({resume_max: 3}, policy.kept(draft(["resume_max", "5"]),
+			{...now, resume_max: 3}))`, `{"resume_max":5}`},
+		{"another person's same change is no conflict", `changed({resume_max: 5}, draft(["resume_max", "5"],
+			["resume", "hold"]))`, `{"resume":"hold"}`},
+		{"a stored value is not sent again", `(() => { const d = draft(["resume", "hold"], ["retry_max", "3"]);
+			const s = policy.stored(d, d, {resume: "hold"}, 9);
+			return changed({}, s) + Object.keys(policy.pending(s, 8)) + " " + Object.keys(policy.pending(s, 9)); })()`,
+			`{"retry_max":3}resume,retry_max retry_max`},
+		{"a change made during a request is not stored", `(() => { const d = draft(["retry_max", "3"]);
+			const s = policy.stored(policy.edited(d, now, "retry_max", "4"), d, {retry_max: 3}, 9);
+			return changed({}, s); })()`, `{"retry_max":4}`},
+		{"a text after a stored one stands against it", `(() => { const d = draft(["retry_max", "3"]);
+			const s = policy.edited(policy.stored(d, d, {retry_max: 3}, 9), now, "retry_max", "4");
+			return changed({retry_max: 3}, s) + changed({retry_max: 8}, s); })()`, `{"retry_max":4}undefined`},
 		{"no reply", `doc.verdict({code: 0, text: "no reply: TIMEOUT"}, 0).kind`, "unknown"},
 		{"one choice", `JSON.stringify(doc.choose({multi: false}, {selected: ["a"], text: "t"}, "b"))`,
 			`{"text":"","selected":["b"]}`},

@@ -111,7 +111,7 @@ func (p *page) wait(expression string) time.Duration {
 func drawn(p *page) {
 	p.t.Helper()
 	eval[bool](p, `new Promise((done) => {
-		holdfast.app.draw();
+		globalThis.holdfast?.app.draw(); // the page of the log-in has none
 		requestAnimationFrame(() => requestAnimationFrame(() => done(true)));
 	})`)
 }

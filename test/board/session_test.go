@@ -79,6 +79,88 @@ func TestSessionSaysWhy(t *testing.T) {
 	q.shows("Nothing waits for you.")
 }
 
+// policyForm opens the form of the policy of coder/build.
+func (c *cell) policyForm() *page {
+	c.t.Helper()
+	p := board(c.t, c, "#/s/coder/build")
+	p.click("#policy summary")
+	p.wait(`document.querySelector("#policy[open]")`)
+	return p
+}
+
+// write changes a field of the form.
+func (p *page) write(name, text string) {
+	p.t.Helper()
+	eval[bool](p, fmt.Sprintf(`(() => { const e = document.querySelector("#policy [name=%s]");
+		e.value = %s;
+		e.dispatchEvent(new Event(e.matches("select") ? "change" : "input"));
+		return true; })()`, name, quote(text)))
+}
+
+// A person changes the policy: the ledger's refusal is below its field, and nothing is shown as changed before the
+// ledger has stored it. Of two tabs, changes of different fields both stand, and no change overwrites one that was not
+// seen.
+func TestPolicyIsChanged(t *testing.T) {
+	c := newCell(t)
+	c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	p, q := c.policyForm(), c.policyForm()
+	policy := func(want string) {
+		t.Helper()
+		p.wait(fmt.Sprintf(`JSON.stringify(holdfast.app.page.doc().policy, ["auto_retry", "retry_max", "resume",
+			"resume_max"]) === %s`, quote(want)))
+	}
+	main := "#policy button.main"
+	if !eval[bool](p, `document.querySelector("#policy button.main").disabled`) {
+		t.Error("a policy that is not changed can be sent")
+	}
+	p.write("retry_max", "-1")
+	p.click(main)
+	p.shows("change the policy: 400: policy.retry_max: events: malformed: -1: want 0 to 1000000 attempts")
+	p.wait(`document.querySelector(".setting.changed .verdict")?.textContent.includes("want 0 to 1000000")`)
+	policy(`{"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":10}`)
+
+	// Both tabs see the same policy; the ledger is asked while the first one cannot see what the second one changes.
+	q.write("resume", "hold")
+	q.write("resume_max", "5")
+	q.click(main)
+	q.shows("change the policy: stored at")
+	p.wait(`document.querySelector("#policy [name=resume]").value === "hold"`)
+	p.write("retry_max", "3")
+	p.shot("policy")
+	p.click(main)
+	p.shows("change the policy: stored at")
+	policy(`{"auto_retry":true,"retry_max":3,"resume":"hold","resume_max":5}`)
+
+	// The same field: the second person sees the first one's value before a change of it.
+	q.wait(`document.querySelector("#policy [name=retry_max]").value === "3"`)
+	p.write("resume_max", "6")
+	q.write("resume_max", "7")
+	p.click(main)
+	q.shows("Changed by another person meanwhile: resume_max")
+	q.shows("now 6")
+	if !eval[bool](q, `document.querySelector("#policy button.main").disabled`) {
+		t.Error("a change that was not seen can be overwritten")
+	}
+	q.shot("overtaken")
+	q.click(`#policy .verdict button`)
+	q.click(main)
+	policy(`{"auto_retry":true,"retry_max":3,"resume":"hold","resume_max":7}`)
+
+	// Without the service nothing is shown as changed.
+	q.wait(`document.querySelector("#policy [name=resume_max]").value === "7" && !document.querySelector(".changed")`)
+	eval[bool](q, `(holdfast.app.net.ask = () => new Promise((reply) => { globalThis.reply = reply; }), true)`)
+	q.write("resume", "auto")
+	q.click(main)
+	q.wait(`globalThis.reply && document.querySelector("#policy button.main").disabled`)
+	q.shows("now hold")
+	if eval[bool](q, `Boolean(document.querySelector(".verdict.done"))`) {
+		t.Error("a change is shown as done before the ledger has confirmed it")
+	}
+	eval[bool](q, `(reply({code: 503, text: "no service answers", body: {}}), true)`)
+	q.shows("change the policy: 503: no service answers")
+	q.shows("now hold")
+}
+
 // A log that lacks commits of the document is read once for each change, and the page says so.
 func TestLogBehindTheDocument(t *testing.T) {
 	c := newCell(t)

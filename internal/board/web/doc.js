@@ -70,6 +70,7 @@ export function merge(shown, rows, calm, keep) {
 // matches says whether a row has all words of a filter in its name, title, kind, tool or agent.
 export function matches(row, filter) {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return true; // of ten thousand rows no text is made
   const b = row.blocker;
   const text = [row.harness, row.session, row.root, row.prompt, row.kind, row.title, b.tool?.name, b.status, b.by]
     .join(" ")
@@ -165,7 +166,7 @@ export function became(b, now) {
 // verdict returns what a service replied to a request about a prompt, in words: {kind, text, questions}. kind is done,
 // refused or unknown.
 export function verdict({ code, text, body }, now) {
-  const why = [text, body?.reason].map((t) => visible(t ?? "")).filter(Boolean).join(" · ");
+  const why = [...new Set([text, body?.reason].map((t) => visible(t ?? "")).filter(Boolean))].join(" · ");
   switch (code) {
     case 200:
       return { kind: "done", text: body?.seq ? `stored at ${body.seq}` : "it was so already" };

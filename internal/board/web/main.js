@@ -6,6 +6,7 @@ import { grouped, routeOf, rowOf, summary } from "./doc.js";
 import { covered, Inbox, inboxPage } from "./inbox.js";
 import { handleKey, helpPart } from "./keys.js";
 import { Lookups } from "./log.js";
+import { logIn, logOut } from "./login.js";
 import { Net } from "./net.js";
 import { Notices } from "./notify.js";
 import { Operator, operatorPage } from "./operator.js";
@@ -42,7 +43,7 @@ class App {
     this.documents = new Lookups((key) => this.#document(key), () => this.draw());
     this.inbox = new Inbox(this);
     this.notices = new Notices(this);
-    this.by = stored.get("person") ?? cell.person;
+    this.by = (cell.login ? undefined : stored.get("person")) ?? cell.person;
     this.shortcuts = stored.get("shortcuts") !== "off";
     this.help = false;
     this.touched = 0; // when a key was pressed last
@@ -58,12 +59,13 @@ class App {
     for (const name of ["scroll", "resize"]) window.addEventListener(name, () => this.#drewInput());
     setInterval(() => this.changed(), tick);
     this.#route();
-    await this.net.open(`ws://${location.host}/nats`);
+    await this.net.open(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/nats`);
     this.bucket.run();
     this.page?.start();
   }
 
   #status(status) {
+    if (status === "closed") location.reload(); // the brokers refuse the login now
     if (status === "reconnect") {
       this.bucket.restart();
       this.page?.bucket.restart();
@@ -90,7 +92,8 @@ class App {
     const [harness, session] = JSON.parse(key);
     const reply = await this.net.ask("ledger", "get", { harness, session });
     if (reply.code !== 200) throw new Error(reply.text || `code ${reply.code}`);
-    return reply.body.document;
+    const { title, parent, recent } = reply.body.document; // what the inbox shows: many documents are kept
+    return { title, parent, recent: (recent ?? []).filter((e) => e.entity === "prompt") };
   }
 
   person() {
@@ -206,8 +209,10 @@ function pagePart(app) {
         <b id="waiting">${app.inbox.waiting.toLocaleString("en")}</b></a>
         <a href="#/sessions" aria-current=${app.route.page.startsWith("session") ? "page" : nothing}>Sessions</a>
         <a href="#/operator" aria-current=${app.route.page === "operator" ? "page" : nothing}>Operator</a></nav>
-      <label class="who">as <input id="person" size="10" autocomplete="off" .value=${app.by}
-        @change=${(e) => app.setPerson(e.target.value)}></label>
+      ${app.cell.login
+        ? html`<span class="who">as <b id="person">${visible(app.by)}</b> <button @click=${logOut}>log out</button></span>`
+        : html`<label class="who">as <input id="person" size="10" autocomplete="off" .value=${app.by}
+          @change=${(e) => app.setPerson(e.target.value)}></label>`}
       <button class="help" aria-expanded=${app.help} @click=${() => {
         app.help = !app.help;
         app.draw();
@@ -234,7 +239,18 @@ function livePart(app) {
     ${bucket.error ? html`<span class="why">${visible(bucket.error)}</span>` : nothing}</p>`;
 }
 
-const cell = await (await fetch("/cell.json")).json();
+// readCell returns what the server says about the cell. Beside a cluster it says so to those who have logged in.
+async function readCell() {
+  let why = "";
+  for (;;) {
+    const reply = await fetch("/cell.json");
+    if (reply.status !== 401) return reply.json();
+    await logIn(document.getElementById("page"), why);
+    why = "the browser keeps no login: it refuses the cookies";
+  }
+}
+
+const cell = await readCell();
 document.getElementById("page").replaceChildren(); // lit-html keeps what it did not draw
 const app = new App(cell);
 globalThis.holdfast = { app, grouped }; // for people with a console, and for the tests

@@ -35,6 +35,10 @@ export class Net {
     this.connected = true;
     this.onStatus("connect");
     this.#watchStatus();
+    this.nc.closed().then(() => {
+      this.connected = false;
+      this.onStatus("closed");
+    });
   }
 
   async #watchStatus() {
@@ -65,7 +69,8 @@ export class Net {
   // ask sends a request to a service, and returns {code, text, body}: code 200 for a success, else the refusal. Code 0
   // means that no reply came: the request may or may not have been carried out, and can be sent again.
   async ask(service, verb, body) {
-    const subject = `${this.cell.prefix}.svc.${service}.${verb}`;
+    const who = this.cell.login ? `.${token(this.cell.person)}` : ""; // the brokers enforce it
+    const subject = `${this.cell.prefix}.svc.${service}.${verb}${who}`;
     let m;
     try {
       m = await this.nc.request(subject, JSON.stringify(body), { timeout: requestTimeout });

@@ -6,6 +6,7 @@ import { Bucket } from "./bucket.js";
 import { linkOf, sessionLink, verdict } from "./doc.js";
 import * as history from "./history.js";
 import { Lookups, readCommit, readLog } from "./log.js";
+import { changedPolicy, edited, kept, pending, policyForm, settings, stored } from "./policy.js";
 import { ago, clock, fields, line, token, visible } from "./text.js";
 
 const commitsMax = 500; // commits that the page keeps, the newest
@@ -23,6 +24,7 @@ export class Session {
     this.text = "";
     this.open = new Set(); // lines of the timeline that show their event
     this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
+    this.draft = {}; // of the policy: what a person has written
     this.past = {}; // of the time travel: {at, to, documents, error}
   }
 
@@ -46,6 +48,7 @@ export class Session {
 
   #changed() {
     const doc = this.doc();
+    if (doc) this.draft = pending(this.draft, doc.seq);
     if (doc && (this.commits.at(-1)?.seq ?? 0) < doc.seq) this.#read();
     this.app.draw();
   }
@@ -98,7 +101,8 @@ export class Session {
     this.app.draw();
   }
 
-  // request asks a service for something about this session, and shows what it replied.
+  // request asks a service for something about this session, and shows what it replied. It returns the reply, undefined
+  // when nothing was sent.
   async request(service, verb, body, what) {
     if (!this.live() || this.busy) return undefined;
     this.busy = true;
@@ -110,7 +114,7 @@ export class Session {
     const said = verdict(reply, this.app.now());
     this.verdict = { ...said, text: `${what}: ${said.text}` };
     this.app.draw();
-    return reply.code;
+    return reply;
   }
 
   // send sends the message of the form. Its id is kept until the service has replied, so that a message whose reply was
@@ -118,11 +122,24 @@ export class Session {
   async send() {
     if (this.text.trim() === "") return;
     this.message ??= createInbox("m").slice(2);
-    const code = await this.request("compaction", "send", { message: this.message, content: this.text }, "send");
-    if (code === undefined || code === 0) return;
+    const reply = await this.request("compaction", "send", { message: this.message, content: this.text }, "send");
+    if (!reply?.code) return;
     this.message = undefined;
-    if (code === 200) this.text = "";
+    if (reply.code === 200) this.text = "";
     this.app.draw();
+  }
+
+  // configure sends what the form of the policy changes. A text stays in the form until the document has it.
+  async configure() {
+    const doc = this.doc();
+    const sent = this.draft;
+    const patch = doc && changedPolicy(doc.policy, sent);
+    if (!patch) return;
+    const reply = await this.request("ledger", "configure", { policy: patch }, "change the policy");
+    if (!reply) return;
+    this.misfit = reply.code === 200 ? undefined : reply.body;
+    if (reply.code === 200) this.draft = stored(this.draft, sent, patch, reply.body.seq ?? 0);
+    this.#changed(); // the document may have it already
   }
 
   // travel reads the document as it was at a place of the log, and at a second one; 0 is now.
@@ -276,9 +293,57 @@ function familyPart(page) {
       ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul></section>`;
 }
 
+// policyPart is the policy, and the form that changes it.
 function policyPart(page, doc) {
-  return html`<details><summary>policy</summary><dl class="facts-of">${fields(doc.policy).map((f) =>
-    html`<dt>${f.name}</dt><dd>${f.text}</dd>`)}</dl></details>`;
+  if (doc.phase === "closed") {
+    return html`<details id="policy"><summary>policy</summary><dl class="facts-of">${fields(doc.policy).map((f) =>
+      html`<dt>${f.name}</dt><dd>${f.text}</dd>`)}</dl></details>`;
+  }
+  const rows = policyForm(doc.policy, page.draft);
+  const others = fields(doc.policy).filter((f) => !settings.some((s) => s.name === f.name));
+  const overtaken = rows.filter((r) => r.overtaken);
+  const dead = !page.live() || page.busy;
+  return html`<details id="policy"><summary>policy</summary>
+    ${rows.map((r) => settingPart(page, doc, r))}
+    <dl class="facts-of">${others.map((f) => html`<dt>${f.name}</dt><dd>${f.text}</dd>`)}</dl>
+    ${overtaken.length > 0
+      ? html`<p class="verdict refused" role="alert">Changed by another person meanwhile: ${overtaken.map((r) => r.name)
+        .join(", ")}. <button @click=${() => {
+        page.draft = kept(page.draft, doc.policy);
+        page.app.draw();
+      }}>Keep what I wrote</button></p>`
+      : nothing}
+    <p class="buttons">
+      <button class="main" ?disabled=${dead || !changedPolicy(doc.policy, page.draft)}
+        @click=${() => page.configure()}>Change the policy</button>
+      <button ?disabled=${Object.keys(page.draft).length === 0} @click=${() => {
+        page.draft = {};
+        page.misfit = undefined;
+        page.app.draw();
+      }}>Take back</button>
+      ${doc.retry?.state === "abandoned"
+        ? html`<button ?disabled=${dead} @click=${() => page.request("ledger", "configure", { provider_changed: true },
+          "the provider was changed")}>The key or account was changed: retry</button>`
+        : nothing}</p></details>`;
+}
+
+// settingPart is one field of the form. What the document has is beside it for as long as the text is another one.
+function settingPart(page, doc, row) {
+  const change = (e) => {
+    page.draft = edited(page.draft, doc.policy, row.name, e.target.value);
+    if (page.misfit?.field === `policy.${row.name}`) page.misfit = undefined; // it was about another text
+    page.app.draw();
+  };
+  const wrong = row.wrong || (page.misfit?.field === `policy.${row.name}` && row.changed ? page.misfit.reason : "");
+  const says = row.stored ? "stored, not in the document yet" : row.changed ? `now ${row.now}` : "";
+  return html`<label class="setting ${row.changed ? "changed" : ""}"><b>${row.name}</b>
+    ${row.choices
+      ? html`<select name=${row.name} @change=${change}>${row.choices.map((c) => html`<option value=${c}
+        .selected=${c === row.text}>${c}</option>`)}</select>`
+      : html`<input type="text" inputmode="decimal" autocomplete="off" name=${row.name} placeholder=${row.normal}
+        .value=${row.text} @input=${change}>`}
+    <span class="soft">${row.what}</span> <span class="why">${visible(says)}</span>
+    ${wrong ? html`<span class="verdict refused" role="alert">${visible(wrong)}</span>` : nothing}</label>`;
 }
 
 // pastPart is the time travel: the fields in which the document was different at another place of the log.
