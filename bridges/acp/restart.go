@@ -389,7 +389,7 @@ func (p *Proxy) restored() {
 }
 
 func (p *Proxy) choreDone(c chore, m message) {
-	why := c.method + ": " + text(members(m.failed)["message"])
+	why := c.method + ": " + reasonOf(m.failed)
 	switch {
 	case m.failed != nil && c.s != nil:
 		c.s.failed = why
@@ -405,6 +405,18 @@ func (p *Proxy) choreDone(c chore, m message) {
 		}
 	}
 	p.nextChore()
+}
+
+// reasonOf returns what an error of the agent says. Some agents have "Internal error" as the message of each, and the
+// reason in its data.
+func reasonOf(failed json.RawMessage) string {
+	f := members(failed)
+	said := text(f["message"])
+	more := firstOf(text(f["data"]), text(members(f["data"])["details"]))
+	if more == "" || more == said {
+		return said
+	}
+	return said + ": " + more
 }
 
 func request(id uint64, method string, params json.RawMessage) []byte {

@@ -405,7 +405,12 @@ func (k *killing) atTheAgents() (wrong []string) {
 // TestNotRestored checks what the editor sees when the next process does not have the session: one end of its request,
 // with the reason, and nothing open.
 func TestNotRestored(t *testing.T) {
-	for _, failing := range []string{"initialize", "session/load", "session/set_mode"} {
+	for failing, data := range map[string]string{"initialize": `"no such thing"`,
+		"session/load": `{"details":"no previous session"}`, "session/set_mode": `["no words"]`} {
+		want := failing + ": no such thing"
+		if failing == "session/load" {
+			want += ": no previous session"
+		}
 		w := newWorld(t, agent.ContentTitles)
 		w.editor(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
 		w.agent(`{"jsonrpc":"2.0","id":1,"result":{"agentCapabilities":{"loadSession":true}}}`)
@@ -421,14 +426,15 @@ func TestNotRestored(t *testing.T) {
 		for _, method := range []string{"initialize", "session/load", "session/set_mode"} {
 			id := w.id(Agent, `"`+method+`"`)
 			if method == failing {
-				w.agent(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32002,"message":"no such thing"}}`)
+				w.agent(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32002,"message":"no such thing",` +
+					`"data":` + data + `}}`)
 				break
 			}
 			w.agent(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 		}
 		got := w.to(Editor)
 		if last := got[len(got)-1]; !strings.HasPrefix(last, `{"jsonrpc":"2.0","id":2,"error":`) ||
-			!strings.Contains(last, failing+": no such thing") {
+			!strings.Contains(last, want+`"`) {
 			t.Errorf("%s: the editor got %s", failing, last)
 		}
 		if open := w.open(); len(open) > 0 {

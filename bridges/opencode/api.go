@@ -42,6 +42,12 @@ func refused(err error) bool {
 	return errors.Is(err, errUnsupported) || ok && e.Code >= 400 && e.Code < 500 && e.Code != http.StatusTooManyRequests
 }
 
+// unreadable reports whether a reply, or what the server has stored, is not the JSON that it should be.
+func unreadable(err error) bool {
+	_, ok := errors.AsType[*json.SyntaxError](err)
+	return ok || misshapen(err)
+}
+
 // api is the HTTP interface of one server.
 type api struct {
 	base   *url.URL

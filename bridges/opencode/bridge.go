@@ -24,8 +24,10 @@ import (
 // Limits of a bridge.
 const (
 	reconnectMax = time.Second // between two attempts to reach the server
-	patienceMin  = time.Second // for the first request of a connection
 	readsMax     = 20          // reads of a session until two of them agree
+	probesEvery  = time.Second // the first request of a connection is made again, if it has no answer
+	bootReads    = 3           // of a session, in a server that has just been started
+	leaveMax     = 5 * time.Second
 )
 
 // Bridge keeps the sessions of one living OpenCode server in a cell: it follows the server's events, stores them as the
@@ -126,10 +128,10 @@ type follower struct {
 	*Bridge
 	api      *api
 	log      *slog.Logger
-	life     *life         // nil: no process of the server is known
-	began    bool          // the broker was there
-	patience time.Duration // how long the first request of a connection took at most
-	noReplay atomic.Bool   // the server refuses to complete messages
+	life     *life       // nil: no process of the server is known
+	gone     []*life     // processes that have ended, and whose incarnations are not abandoned yet
+	began    bool        // the broker was there
+	noReplay atomic.Bool // the server refuses to complete messages
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
@@ -234,6 +236,35 @@ func (r *follower) marks(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// firstMarks is [follower.marks] for the first request of a connection. A server that boots never answers some of the
+// requests that it gets, so the request is made again while the earlier ones wait: the first reply counts.
+func (r *follower) firstMarks(ctx context.Context) ([]string, error) {
+	type reply struct {
+		names []string
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	const probesMax = int(requestMax / probesEvery)
+	replies := make(chan reply, probesMax)
+	again := time.NewTicker(probesEvery)
+	defer again.Stop()
+	for made := 0; ; {
+		if made < probesMax {
+			made++
+			go func() {
+				names, err := r.marks(ctx)
+				replies <- reply{names, err}
+			}()
+		}
+		select {
+		case first := <-replies:
+			return first.names, first.err
+		case <-again.C:
+		}
+	}
+}
+
 // incarnations returns the incarnations of the marks of this harness, the oldest first.
 func incarnations(names []string, prefix string) (all []string) {
 	for _, name := range names {
@@ -256,19 +287,10 @@ func incarnations(names []string, prefix string) (all []string) {
 
 // meet finds out which process of the server runs, makes an incarnation for it if it is new, and returns its mark.
 func (r *follower) meet(ctx context.Context) (mark string, err error) {
-	// A request that a server gets while it boots may never be answered. So the first one is repeated soon, and each
-	// time that it ran out of time it gets more: a slow server answers in the end.
-	r.patience = min(max(2*r.patience, patienceMin), requestMax)
-	probe, cancel := context.WithTimeout(ctx, r.patience)
-	names, err := r.marks(probe)
-	cancel()
+	names, err := r.firstMarks(ctx)
 	if err != nil {
-		if !errors.Is(err, context.DeadlineExceeded) {
-			r.patience = 0
-		}
 		return "", err
 	}
-	r.patience = 0
 	if r.life != nil {
 		if slices.Contains(names, r.life.mark) {
 			return r.life.mark, nil
@@ -278,7 +300,7 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 				return "", &fatalError{&harness.ReplacedError{Harness: r.life.h.ID(), Incarnation: n}}
 			}
 		}
-		r.abandon(ctx, "OpenCode was restarted")
+		r.bury()
 	}
 	if err := r.begin(ctx, names); err != nil {
 		return "", err
@@ -286,18 +308,30 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 	return r.life.mark, nil
 }
 
-// abandon ends the incarnation of a process that is gone.
-func (r *follower) abandon(ctx context.Context, reason string) {
-	r.log.Warn("abandoned", "incarnation", r.life.h.Incarnation(), "reason", reason)
+// reasonRestarted is why the incarnation of a process is abandoned.
+const reasonRestarted = "OpenCode was restarted"
+
+// bury ends the work for a process that is gone. Its incarnation keeps its sessions until the next one has claimed
+// those that it continues: recovery would close their turns.
+func (r *follower) bury() {
 	r.life.cancel()
-	if err := r.life.h.AbandonBecause(ctx, reason); err != nil {
-		r.log.Warn("the reason is not stored: recovery follows as for a killed process", "err", err)
-	}
 	r.life.waits.Wait()
+	r.gone = append(r.gone, r.life)
 	r.life = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.translator.Restart() // facts that it held back are not stored: recovery closes what is in the log
+}
+
+// abandon ends the incarnations of processes that are gone.
+func (r *follower) abandon(ctx context.Context) {
+	for _, l := range r.gone {
+		r.log.Warn("abandoned", "incarnation", l.h.Incarnation(), "reason", reasonRestarted)
+		if err := l.h.AbandonBecause(ctx, reasonRestarted); err != nil {
+			r.log.Warn("the reason is not stored: recovery follows as for a killed process", "err", err)
+		}
+	}
+	r.gone = nil
 }
 
 // begin makes an incarnation for the process that runs. If the server has a mark of this harness, an earlier bridge has
@@ -324,6 +358,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	r.life = l
 	err = r.seed(ctx, known)
 	if err == nil {
+		r.abandon(ctx)
 		err = h.Ready(ctx)
 	}
 	if err == nil && len(known) == 0 {
@@ -370,6 +405,12 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 		r.log.Warn("a document cannot be read", "session", u.Session, "err", u.Err)
 	}
 	directories := r.learnDirectories(ctx, docs)
+	owed := map[string]string{}
+	if len(marks) == 0 {
+		if owed, err = r.notBegun(ctx, docs, directories); err != nil {
+			return err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting = map[string]map[string]bool{}
@@ -392,10 +433,11 @@ func (r *follower) seed(ctx context.Context, marks []string) error {
 		if dir := directories[id]; dir != "" {
 			r.translator.session(id).info.Directory = dir
 		}
-		if len(marks) == 0 || d.Turn == nil || !d.Owned || fold.Older(d.Incarnation, marks[0]) {
+		same := len(marks) > 0
+		if d.Turn == nil || !d.Owned || same && fold.Older(d.Incarnation, marks[0]) || !same && owed[id] != d.Turn.ID {
 			continue
 		}
-		err := r.adopt(ctx, id)
+		err := r.adopt(ctx, id, same)
 		if errors.Is(err, harness.ErrOwned) {
 			r.log.Warn("a session is left alone: another process has it", "session", id, "err", err)
 			continue
@@ -439,8 +481,45 @@ func (r *follower) learnDirectories(ctx context.Context, docs []*fold.State) map
 	return all
 }
 
-// adopt claims a session with all that is open in it. The caller has the lock.
-func (r *follower) adopt(ctx context.Context, id string) error {
+// notBegun returns the requested turns, by session, that the dead processes of the server have not begun: the process
+// that serves now runs them. It runs before the repair.
+func (r *follower) notBegun(ctx context.Context, docs []*fold.State, directories map[string]string) (
+	owed map[string]string, err error) {
+	owed = map[string]string{}
+	for _, d := range docs {
+		if d.Closed != nil || d.Turn == nil || !d.Owned || !isRequested(d.Turn) {
+			continue
+		}
+		id := d.Ref().Session
+		n, err := r.readSoon(ctx, directories[id], id)
+		switch {
+		case err == nil && n.Idle && unsent(decodeMessages(n), d.Turn.ID, d.Turn.Message):
+			owed[id] = d.Turn.ID
+		case err != nil && !refused(err) && r.lost(ctx):
+			return nil, err
+		case err != nil:
+			r.log.Warn("a turn is left to recovery", "session", id, "turn", d.Turn.ID, "err", err)
+		}
+	}
+	return owed, nil
+}
+
+// readSoon reads a session of a server that may not be ready for all requests yet.
+func (r *follower) readSoon(ctx context.Context, dir, id string) (n *Snapshot, err error) {
+	for range bootReads {
+		once, cancel := context.WithTimeout(ctx, compareMax)
+		n, err = r.read(once, dir, id)
+		cancel()
+		if err == nil || refused(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return n, err
+}
+
+// adopt claims a session with its open turn. same: the process of the server is that of the turn, so all else that is
+// open in the session is continued, too. The caller has the lock.
+func (r *follower) adopt(ctx context.Context, id string, same bool) error {
 	s, err := r.life.h.Claim(ctx, id)
 	if errors.Is(err, harness.ErrNotFound) || errors.Is(err, harness.ErrSessionClosed) {
 		return nil
@@ -454,7 +533,7 @@ func (r *follower) adopt(ctx context.Context, id string) error {
 		return nil
 	}
 	requested := isRequested(st.Turn)
-	if err := r.adoptOpen(ctx, s, requested); err != nil {
+	if err := r.adoptOpen(ctx, s, requested, same); err != nil {
 		return err
 	}
 	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
@@ -470,20 +549,35 @@ func (r *follower) adopt(ctx context.Context, id string) error {
 }
 
 // isRequested reports whether a turn was requested of a bridge, which then has to send a message: one that came through
-// Holdfast, or the message of a turn whose prompt was decided. All other turns are runs that OpenCode began.
+// Holdfast, the message of a turn whose prompt was decided, or that of a turn that a person resumed. All other turns
+// are runs that OpenCode began.
 func isRequested(t *fold.Turn) bool {
-	return t.Cause == events.CauseAnswer || t.Message != "" && !strings.HasPrefix(t.Message, messagePrefix)
+	switch t.Cause {
+	case events.CauseAnswer, events.CauseRetry:
+		return true
+	case events.CauseResume: // a run that OpenCode continued has another id: see newTurnID
+		return strings.HasPrefix(t.ID, requestedPrefix)
+	}
+	return t.Message != "" && !strings.HasPrefix(t.Message, messagePrefix)
 }
 
-// adoptOpen continues all that the log has open in a session. forWork: the handler of requested turns runs the turn.
-func (r *follower) adoptOpen(ctx context.Context, s *harness.Session, forWork bool) error {
+// requestedPrefix is what the ids of turns begin with that were requested through Holdfast.
+const requestedPrefix = "turn-"
+
+// adoptOpen continues the open turn of a session. forWork: the handler of requested turns runs it. all: everything else
+// that the log has open is continued, too.
+func (r *follower) adoptOpen(ctx context.Context, s *harness.Session, forWork, all bool) error {
 	st := s.State()
 	adopt := harness.Adopt{Turn: true, ForWork: forWork}
 	for call := range st.Tools {
-		adopt.Calls = append(adopt.Calls, call)
+		if all {
+			adopt.Calls = append(adopt.Calls, call)
+		}
 	}
 	for _, p := range st.PendingPrompts() {
-		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p})
+		if all {
+			adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p})
+		}
 	}
 	_, err := r.life.h.Claim(ctx, s.ID(), adopt)
 	return err
@@ -491,6 +585,9 @@ func (r *follower) adoptOpen(ctx context.Context, s *harness.Session, forWork bo
 
 // leave ends the bridge. The server works on, so everything open is left as it is for the next bridge.
 func (r *follower) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
+	defer cancel()
+	r.abandon(ctx)
 	if r.life == nil {
 		return
 	}
@@ -815,6 +912,11 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 			l.ctx.Err() == nil {
 			r.log.Warn("not stored", "session", s.ID(), "prompt", f.Prompt, "err", err)
 		}
+		return
+	}
+	if err != nil && l.ctx.Err() == nil { // it stays owed: the log has no receipt that refuses it
+		r.log.Warn("OpenCode refused the decision, and its agent may still wait", "session", s.ID(), "prompt", f.Prompt,
+			"err", err)
 	}
 }
 
@@ -871,12 +973,13 @@ func permissionReply(a harness.Answer) map[string]string {
 	return reply
 }
 
-// insist repeats a request until the server has taken or refused it, or ctx ends.
+// insist repeats a request until the server has taken or refused it, or ctx ends. A reply that cannot be read ends it,
+// too.
 func (r *follower) insist(ctx context.Context, what string, do func() error) error {
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
 	for {
 		err := do()
-		if err == nil || refused(err) || ctx.Err() != nil {
+		if err == nil || refused(err) || unreadable(err) || ctx.Err() != nil {
 			return err
 		}
 		r.log.Warn("OpenCode did not take it: trying again", "what", what, "err", err)

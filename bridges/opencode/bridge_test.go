@@ -396,3 +396,12 @@ func TestAPIAddress(t *testing.T) {
 		}
 	}
 }
+
+// A server that boots never answers some requests. The bridge does not wait for their time-out, one after the other.
+func TestLiveRequestsWithoutAReply(t *testing.T) {
+	st := newStage(t)
+	st.set(func() { st.boots = 6 }) // 20 s each is more than the test waits
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "bash")
+	st.until("ses_1", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
+}

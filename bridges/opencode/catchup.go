@@ -226,7 +226,7 @@ func (r *follower) again(ctx context.Context, id string) (ours bool, err error) 
 	}
 	l.mu.Unlock()
 	if runs { // recovery took the session, and has not closed anything in it
-		if err := r.adoptOpen(ctx, s, false); err != nil {
+		if err := r.adoptOpen(ctx, s, false, true); err != nil {
 			return false, err
 		}
 		r.watchStop(s)

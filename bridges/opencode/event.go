@@ -170,6 +170,9 @@ type part struct {
 	Prompt      string     `json:"prompt"`
 	Tokens      tokensInfo `json:"tokens"`
 	Description string     `json:"description"`
+	Metadata    struct {
+		Holdfast sentMark `json:"holdfast"`
+	} `json:"metadata"`
 }
 
 type toolState struct {

@@ -43,6 +43,7 @@ type fakeServer struct {
 	deaf     string            // connections with this in their path are closed: the server has not got the request
 	refused  int               // requests that refuse has answered
 	unheard  int               // requests that deaf has dropped
+	boots    int               // so many of the next requests for MCP entries get no reply
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
 	// onPrompt is called, unlocked, after prompt_async was accepted
@@ -295,6 +296,12 @@ func (f *fakeServer) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	route := req.Method + " " + req.URL.Path
+	if f.boots > 0 && route == "GET /mcp" {
+		f.boots--
+		f.mu.Unlock()
+		<-req.Context().Done()
+		return
+	}
 	if f.deaf != "" && strings.Contains(route, f.deaf) {
 		f.unheard++
 		f.mu.Unlock()

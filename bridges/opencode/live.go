@@ -61,6 +61,16 @@ func (t *Translator) Continue(id, turn, message string) {
 	s.turn.awaited = true
 }
 
+// old says that model calls of a session are those of earlier turns: what is shown of them is no news of the open one.
+func (t *Translator) old(id string, calls []string) {
+	s := t.session(id)
+	for _, call := range calls {
+		if m := s.message(call); m.turn == nil || m.turn == s.turn {
+			m.role, m.turn = "assistant", &turn{ended: true, lost: true}
+		}
+	}
+}
+
 // taken says that recovery took a session from this process, which continues it: st is what the log has of it now. What
 // recovery closed stays closed. The next comparison records again: the run that continues, as a turn of its own, and
 // the prompts for which the server waits.

@@ -3,6 +3,7 @@ package opencode
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 const (
 	messagePrefix = "msg_"
 	partPrefix    = "prt_"
+	partText      = "text" // the type of a part
 	instantDigits = 12
 )
 
@@ -55,6 +57,54 @@ func isSent(id, message string) bool {
 	return message != "" && strings.HasSuffix(id, sentSuffix(message))
 }
 
+// sentMark is in the metadata of a message that the bridge has sent: for which turn, and which answer to the message
+// was the newest then. It is stored with the message, so each process of a bridge finds out what OpenCode has got.
+type sentMark struct {
+	Turn  string `json:"turn"`
+	After string `json:"after"`
+}
+
+// textPart returns the index of the part that has the mark, -1 without one.
+func (m *openMessage) textPart() int {
+	return slices.IndexFunc(m.parts, func(p part) bool { return p.Type == partText })
+}
+
+// unsent reports whether OpenCode has not begun with a requested turn: it does not have the message, or it has not got
+// it for this turn, or it has not called the model since.
+func unsent(messages []openMessage, turn, message string) bool {
+	mine := sentAs(messages, message)
+	if mine < 0 {
+		return true
+	}
+	after, k := "", messages[mine].textPart()
+	if k >= 0 {
+		mark := messages[mine].parts[k].Metadata.Holdfast
+		if mark.Turn != turn {
+			return true
+		}
+		after = mark.After
+	}
+	return newestAnswer(messages, messages[mine].info.ID) == after
+}
+
+// sentAfter returns the index of the answer that was the newest one when a message was sent last, -1 without one.
+func sentAfter(messages []openMessage, mine int) int {
+	k := messages[mine].textPart()
+	if k < 0 {
+		return -1
+	}
+	after := messages[mine].parts[k].Metadata.Holdfast.After
+	return slices.IndexFunc(messages, func(m openMessage) bool { return after != "" && m.info.ID == after })
+}
+
+// newestAnswer returns the id of the newest model call for a message, "" without one.
+func newestAnswer(messages []openMessage, message string) string {
+	if i := lastMessage(messages, "assistant", message); i >= 0 {
+		return messages[i].info.ID
+	}
+	return ""
+}
+
 // newMessage sends the message of a turn under an id of its own, for the model and the agent of the newest message. The
 // part has an id, too: a message that is sent twice is stored once.
 func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]any {
@@ -68,19 +118,29 @@ func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]an
 	}
 	id := messageID(w.Message, newest)
 	body := map[string]any{"messageID": id, "parts": []map[string]any{{
-		"id": partPrefix + strings.TrimPrefix(id, messagePrefix), "type": "text", "text": text}}}
+		"id": partPrefix + strings.TrimPrefix(id, messagePrefix), "type": partText, "text": text,
+		"metadata": map[string]any{"holdfast": sentMark{Turn: w.Turn}}}}}
 	if last < 0 {
 		return body
 	}
 	return withModel(body, &messages[last])
 }
 
-// sameMessage sends a stored message again. OpenCode stores nothing new then, and continues after what is there.
-func sameMessage(m *openMessage) map[string]any {
+// sameMessage sends a stored message again, for another turn. OpenCode stores nothing new then but the mark, and
+// continues after what is there.
+func sameMessage(messages []openMessage, mine int, turn string) map[string]any {
+	m := &messages[mine]
+	marked := m.textPart()
 	parts := []map[string]any{}
-	for _, p := range m.parts {
-		if p.Type == "text" {
-			part := map[string]any{"id": p.ID, "type": "text", "text": p.Text}
+	for i, p := range m.parts {
+		if p.Type == partText {
+			part := map[string]any{"id": p.ID, "type": partText, "text": p.Text}
+			if metadata := metadataOf(m.Parts[i]); i == marked {
+				metadata["holdfast"] = sentMark{Turn: turn, After: newestAnswer(messages, m.info.ID)}
+				part["metadata"] = metadata
+			} else if len(metadata) > 0 {
+				part["metadata"] = metadata
+			}
 			if p.Synthetic {
 				part["synthetic"] = true
 			}
@@ -91,6 +151,17 @@ func sameMessage(m *openMessage) map[string]any {
 		}
 	}
 	return withModel(map[string]any{"messageID": m.info.ID, "parts": parts}, m)
+}
+
+// metadataOf returns the metadata of a stored part.
+func metadataOf(raw json.RawMessage) map[string]any {
+	var p struct {
+		Metadata map[string]any `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Metadata == nil {
+		return map[string]any{}
+	}
+	return p.Metadata
 }
 
 func withModel(body map[string]any, m *openMessage) map[string]any {

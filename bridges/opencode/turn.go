@@ -244,7 +244,7 @@ func (s *session) newTurnID(candidates ...string) string {
 			return id
 		}
 	}
-	return events.DeriveID("turn", append(candidates, strconv.Itoa(s.turns))...)
+	return events.DeriveID("run", append(candidates, strconv.Itoa(s.turns))...)
 }
 
 func (s *session) beginTurn(id string) {

@@ -77,25 +77,38 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	case mine != last:
 		return cannot("OpenCode has a newer message than the one that this turn continues")
 	default:
-		settled, err := r.settlePrompts(ctx, s, messages[mine:], w.Prompts, t.Session().State())
-		if err != nil {
+		var settled bool
+		err := r.insist(ctx, "the results of calls", func() (err error) {
+			settled, err = r.settlePrompts(ctx, s, messages[mine:], w.Prompts, t.Session().State())
 			return err
+		})
+		if err != nil {
+			return r.unless(ctx, l, s, err)
 		}
 		if !settled && finishedAnswer(messages[mine:]) {
 			return nil // it ended, and the bridge did not see it
 		}
-		body = sameMessage(&messages[mine])
+		body = sameMessage(messages, mine, t.ID())
 	}
 	message, _ := body["messageID"].(string)
-	defer r.workOn(l, t, message)()
+	earlier := callsFor(messages, message)
+	defer r.workOn(l, t, message, earlier)()
 	if err := r.send(ctx, l, s, body); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
 		}
-		return r.ended(ctx, s)
+		return r.ended(ctx, l, s)
 	}
 	r.log.Info("a turn is continued", "session", id, "turn", t.ID(), "cause", w.Cause)
-	return r.follow(ctx, s, t, message, answersOf(messages, message))
+	return r.follow(ctx, l, s, t, message, len(earlier))
+}
+
+// unless returns why a handler cannot run its turn, unless the turn was ended meanwhile.
+func (r *follower) unless(ctx context.Context, l *life, s stored, err error) error {
+	if ctx.Err() != nil {
+		return r.ended(ctx, l, s)
+	}
+	return err
 }
 
 // errAnother says that another process of the server answers.
@@ -135,14 +148,16 @@ func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool
 	id := t.Session().ID()
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
+	var messages []openMessage
 	for {
 		n, err := r.read(ctx, "", id)
-		if err == nil && n.Idle && unsent(decodeMessages(n), t.Request(), t.Session().State()) {
+		if err == nil && n.Idle && unsent(decodeMessages(n), t.ID(), t.Request().Message) {
 			r.log.Info("a message that an earlier bridge may not have sent is sent", "session", id, "turn", t.ID())
 			l.decideTurn(t)
 			return true, nil
 		}
 		if err == nil {
+			messages = decodeMessages(n)
 			break
 		}
 		if refused(err) {
@@ -159,42 +174,22 @@ func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool
 	if u := r.translator.session(id).turn; u != nil && u.id == t.ID() {
 		u.awaited = false // it runs already, or is over
 	}
+	if mine := sentAs(messages, t.Request().Message); mine >= 0 {
+		r.translator.old(id, callsFor(messages[:1+sentAfter(messages, mine)], messages[mine].info.ID))
+	}
 	r.mu.Unlock()
 	l.decideTurn(t)
 	l.owe(id, false)
 	<-ctx.Done()
-	s, err := r.find(context.WithoutCancel(ctx), id)
-	if err != nil {
-		return false, err
-	}
-	return false, r.ended(ctx, s)
+	r.mu.Lock()
+	dir := r.translator.directory(id)
+	r.mu.Unlock()
+	return false, r.ended(ctx, l, stored{ID: id, Directory: dir})
 }
 
-// unsent reports whether OpenCode, which is idle, has not begun with a turn: it does not have the message, or has
-// not called the model for it, or the newest model call is the one with the calls that waited for the turn's decisions.
-func unsent(messages []openMessage, w fold.WorkTurn, st *fold.State) bool {
-	mine := sentAs(messages, w.Message)
-	if mine < 0 {
-		return true
-	}
-	newest := lastMessage(messages, "assistant", messages[mine].info.ID)
-	if newest < 0 {
-		return true
-	}
-	for i := range w.Prompts {
-		call, _ := askedFor(st, w.Prompts[i].Prompt)
-		for k := range messages[newest].parts {
-			if waitedFor(&messages[newest].parts[k], &w.Prompts[i], call) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// workOn makes a turn the one that the next events of its session are about. The function that it returns is called
-// when the handler of the turn is done.
-func (r *follower) workOn(l *life, t *harness.Turn, message string) (done func()) {
+// workOn makes a turn the one that the next events of its session are about. earlier are the model calls for its
+// message that are not of this turn. The function that it returns is called when the handler of the turn is done.
+func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []string) (done func()) {
 	id := t.Session().ID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,6 +198,7 @@ func (r *follower) workOn(l *life, t *harness.Turn, message string) (done func()
 	l.working[id] = t.ID()
 	l.mu.Unlock()
 	r.translator.Continue(id, t.ID(), message)
+	r.translator.old(id, earlier)
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -222,7 +218,7 @@ func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Tur
 	r.mu.Lock()
 	r.translator.taken(s.ID, t.Session().State())
 	r.mu.Unlock()
-	done := r.workOn(l, t, message)
+	done := r.workOn(l, t, message, nil)
 	r.mu.Lock()
 	if u := r.translator.session(s.ID).turn; u != nil {
 		u.awaited = false // it runs already
@@ -232,15 +228,15 @@ func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Tur
 	l.owe(s.ID, false)
 	r.log.Info("a decision is brought to a run that waits for it", "session", s.ID, "turn", t.ID())
 	<-ctx.Done()
-	return r.ended(ctx, s)
+	return r.ended(ctx, l, s)
 }
 
 // ended returns the error of a handler whose context has ended. A stop aborts the run in OpenCode.
-func (r *follower) ended(ctx context.Context, s stored) error {
+func (r *follower) ended(ctx context.Context, l *life, s stored) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, harness.ErrStopped) && !errors.Is(cause, harness.ErrEnded) {
-		return r.insist(context.WithoutCancel(ctx), "stop", func() error {
-			return r.api.post(context.WithoutCancel(ctx), struct{}{}, s.Directory, "session", s.ID, "abort")
+		return r.insist(l.ctx, "stop", func() error {
+			return r.api.post(l.ctx, struct{}{}, s.Directory, "session", s.ID, "abort")
 		})
 	}
 	return cause
@@ -249,14 +245,14 @@ func (r *follower) ended(ctx context.Context, s stored) error {
 // follow waits until the events of the server have ended the turn. before is how many answers the message had.
 // A server that took the message, became idle again and answered nothing ends the turn as failed; so does one that does
 // not begin, after looksMax looks. A server needs a while to become busy: it loads its plugins first.
-func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, message string, before int) error {
+func (r *follower) follow(ctx context.Context, l *life, s stored, t *harness.Turn, message string, before int) error {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	busy, looks := false, 0
 	for {
 		select {
 		case <-ctx.Done():
-			return r.ended(ctx, s)
+			return r.ended(ctx, l, s)
 		case <-look.C:
 		}
 		r.mu.Lock()
@@ -275,7 +271,7 @@ func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, messag
 			continue
 		}
 		looks++
-		switch answered := answersOf(decodeMessages(n), message) > before; {
+		switch answered := len(callsFor(decodeMessages(n), message)) > before; {
 		case !n.Idle:
 			busy = true
 		case answered: // the event about it is on its way
@@ -287,22 +283,23 @@ func (r *follower) follow(ctx context.Context, s stored, t *harness.Turn, messag
 	}
 }
 
-// answersOf returns the number of model calls for a message.
-func answersOf(messages []openMessage, message string) (n int) {
+// callsFor returns the ids of the model calls for a message.
+func callsFor(messages []openMessage, message string) (ids []string) {
 	for i := range messages {
 		if messages[i].info.Role == "assistant" && messages[i].info.ParentID == message {
-			n++
+			ids = append(ids, messages[i].info.ID)
 		}
 	}
-	return n
+	return ids
 }
 
-// find returns where a session is.
+// find returns where a session is. A server that is away is waited for: it may be started again.
 func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
 	r.mu.Lock()
 	dir := r.translator.directory(id)
 	r.mu.Unlock()
-	if err := r.api.get(ctx, &s, dir, "session", id); err != nil {
+	err = r.insist(ctx, "a request for a session", func() error { return r.api.get(ctx, &s, dir, "session", id) })
+	if err != nil {
 		if refused(err) {
 			return s, cannot("OpenCode does not have this session: %v", err)
 		}

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -278,12 +279,22 @@ func TestLiveResumeIsTheSameMessage(t *testing.T) {
 		t.Fatalf("sent: %q", sent)
 	}
 	first, again := bodyOf(t, sent[0]), bodyOf(t, sent[1])
-	if first["messageID"] != again["messageID"] || !reflect.DeepEqual(first["parts"], again["parts"]) {
+	if first["messageID"] != again["messageID"] || !reflect.DeepEqual(unmarked(first), unmarked(again)) {
 		t.Errorf("sent %v, then %v", first, again)
 	}
 	if got := st.ids("ses_1", "user"); len(got) != 2 {
 		t.Errorf("the messages of the person: %v", got)
 	}
+}
+
+// unmarked returns the parts of a request without the mark of the turn.
+func unmarked(body object) (parts []object) {
+	for _, p := range body["parts"].([]any) {
+		p := maps.Clone(p.(object))
+		delete(p, "metadata")
+		parts = append(parts, p)
+	}
+	return parts
 }
 
 // A bridge dies after it has stored that a turn began. The next bridge sends the message if the server has not got it,
@@ -457,8 +468,8 @@ func (f *fakeServer) deafTo() int {
 	return f.unheard
 }
 
-// A message that a process of the server may not have got is not sent to the next one: the turn ended with the process,
-// and its message waits for a resume.
+// A message that a process of the server may not have got is not sent to a process that may be the next one. Once it is
+// known as the next one, the turn is begun there.
 func TestLiveSendToAnotherProcess(t *testing.T) {
 	st := newStage(t)
 	st.plays()
@@ -482,9 +493,109 @@ func TestLiveSendToAnotherProcess(t *testing.T) {
 		t.Errorf("another process got %q", got)
 	}
 	st.set(func() { delete(st.refuse, "GET /mcp") })
-	st.until("ses_1", "the turn was interrupted", func(s *fold.State) bool {
-		return s.Turn == nil && s.LastTurn.Outcome == fold.OutcomeInterrupted
+	st.until("ses_1", "the turn completed", func(s *fold.State) bool {
+		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
 	})
+	if got := st.made("POST", "prompt_async"); len(got) != 1 {
+		t.Errorf("sent: %q", got)
+	}
+	if got := st.kinds("ses_1"); slices.Contains(got, "turn.interrupted") {
+		t.Errorf("the turn was interrupted: %v", got)
+	}
+}
+
+// An answer that is given while the next process of the server is dead, too, is taken by a bridge that cannot bring it.
+// The process after that one gets it, without a person.
+func TestLiveAnswerBetweenTwoDeaths(t *testing.T) {
+	st := newStage(t)
+	st.plays()
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.part("ses_1", "a-msg_1", storedTool("p-call_1", "call_1", "question", "running", nil))
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	st.until("ses_1", "a question waits", awaits(1))
+	st.kill()
+	st.start()
+	st.until("ses_1", "it has no owner", func(s *fold.State) bool { return !s.Owned })
+	natstest.Until(t, "the bridge is connected", func() bool { return st.connections() > 1 })
+	st.run("ses_2", "msg_2", "call_2", "bash")
+	st.until("ses_2", "it takes work", func(s *fold.State) bool { return s.Turn != nil })
+	st.kill()
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	st.until("ses_1", "the turn of the answer began", func(s *fold.State) bool {
+		return s.Turn != nil && s.Turn.Cause == events.CauseAnswer
+	})
+	st.start()
+	st.until("ses_1", "the turn completed", completed)
+	if got := st.made("PATCH", `\"Which?\"=\"SQLite\"`, `"status":"completed"`); len(got) != 1 {
+		t.Errorf("the answer was stored %d times", len(got))
+	}
+	if got := st.made("POST", "prompt_async", `"messageID":"msg_1"`); len(got) != 1 {
+		t.Errorf("sent: %q", got)
+	}
+	if got := st.count("ses_1", "turn.interrupted"); got != 0 {
+		t.Errorf("%d turns were interrupted: %v", got, st.kinds("ses_1"))
+	}
+}
+
+// A bridge dies between a resume and its message, whose earlier attempt has an answer. The next bridge sends it.
+func TestLiveBridgeKilledBeforeItResumed(t *testing.T) {
+	for name, x := range map[string]struct {
+		reached bool // the server has the message of the resume, and has run it
+		sent    int
+	}{"not sent": {false, 2}, "over": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			st := newStage(t)
+			stop := st.bridge()
+			st.idle()
+			st.set(func() {
+				st.onPrompt = func(session string, body object) {
+					message := st.keeps(session, body)
+					st.status(session, true)
+					st.put(session, assistant("b1-"+message, message, nil))
+				}
+			})
+			st.say("more")
+			natstest.Until(t, "the server runs it", func() bool { return len(st.ids("ses_1", "assistant")) == 2 })
+			st.kill()
+			st.start()
+			was := st.until("ses_1", "the turn was interrupted", func(s *fold.State) bool {
+				return s.Turn == nil && s.LastTurn.Outcome == fold.OutcomeInterrupted
+			}).LastTurn.ID
+			answer := func(session string, body object) {
+				message := st.keeps(session, body)
+				st.put(session, assistant("b2-"+message, message, object{"finish": "stop",
+					"time": object{"created": 1, "completed": 2}}))
+				st.status(session, false)
+			}
+			if x.reached { // the bridge does not see that it ended: its events are lost
+				st.set(func() {
+					st.onPrompt = func(session string, body object) { st.cut(); stop(); answer(session, body) }
+				})
+			} else {
+				st.set(func() { st.onPrompt, st.deaf = answer, "prompt_async" })
+			}
+			natstest.Until(t, "the turn is resumed", func() bool {
+				return st.bus.Services.Request(t.Context(), retry.Name, "resume", request.Retry{Ref: ref("ses_1"),
+					By: "ada"}, nil) == nil
+			})
+			natstest.Until(t, "the bridge has sent it, or has tried to", func() bool {
+				return st.deafTo() > 0 || len(st.ids("ses_1", "assistant")) == 3
+			})
+			stop()
+			st.set(func() { st.deaf = "" })
+			st.bridge()
+			s := st.until("ses_1", "the resumed turn ended", func(s *fold.State) bool {
+				return ended(s) && s.LastTurn.ID != was
+			})
+			if s.LastTurn.Outcome != fold.OutcomeCompleted {
+				t.Errorf("the turn is %s: %s %+v", s.LastTurn.Outcome, s.LastTurn.Reason, s.LastTurn.Error)
+			}
+			if got := st.made("POST", "prompt_async"); len(got) != x.sent {
+				t.Errorf("sent: %q", got)
+			}
+		})
+	}
 }
 
 // A message whose reply is lost is sent again under the same ids, and its turn does not fail.

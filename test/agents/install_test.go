@@ -23,6 +23,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if tape := os.Getenv(tapeVar); tape != "" {
+		os.Exit(tap(tape, os.Args[1:]))
+	}
 	path, err := install()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "agents: OpenCode is needed, and is not here:", err)
@@ -32,17 +35,23 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m.Run, map[string]*string{program.Holdfast: &binary}))
 }
 
-// install returns the path of OpenCode. npm puts it into the user's cache, once; its install scripts do not run. What
-// is there was installed whole: it is renamed to its place.
+// install returns the path of OpenCode.
 func install() (path string, err error) {
+	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	return fetch("opencode-ai@"+version, "opencode-"+version,
+		filepath.Join("opencode-"+runtime.GOOS+"-"+arch, "bin", "opencode"))
+}
+
+// fetch returns the path of a program in a package. npm puts the package into a folder of the user's cache, once; its
+// install scripts do not run. The folder is whole: it is renamed to its place.
+func fetch(pkg, folder, program string) (path string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	all := filepath.Join(cache, "holdfast-agents")
-	place := filepath.Join(all, "opencode-"+version)
-	path = filepath.Join(place, "node_modules", "opencode-"+runtime.GOOS+"-"+arch, "bin", "opencode")
+	place := filepath.Join(all, folder)
+	path = filepath.Join(place, "node_modules", program)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -54,10 +63,9 @@ func install() (path string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	npm := exec.Command("npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund",
-		"opencode-ai@"+version)
+	npm := exec.Command("npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", pkg)
 	if out, err := npm.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm install opencode-ai@%s: %w\n%s", version, err, out)
+		return "", fmt.Errorf("npm install %s: %w\n%s", pkg, err, out)
 	}
 	if err := os.Rename(dir, place); err != nil && !errors.Is(err, os.ErrExist) {
 		if _, there := os.Stat(path); there != nil { // another run has not put it there meanwhile

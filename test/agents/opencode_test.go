@@ -4,6 +4,7 @@ package agents
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -214,6 +215,10 @@ func TestSent(t *testing.T) {
 		})
 		if got := w.count(id, "user"); got != n+2 {
 			t.Errorf("%d messages", got)
+		}
+		sent := w.messages(id)[2*n+2]
+		if len(sent.Parts) == 0 || !strings.HasPrefix(sent.Parts[0].Metadata.Holdfast.Turn, "turn-") {
+			t.Errorf("the message has no mark: %+v", sent)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -102,6 +103,9 @@ func (w *world) process(name string, cmd *exec.Cmd) *child.Process {
 	return c
 }
 
+// probeMax is how long a request to a server that boots may take: it never answers some of them.
+const probeMax = 3 * time.Second
+
 // starts starts the server on its port and its store. A port that another program has for a moment is tried again.
 func (w *world) starts() {
 	w.Helper()
@@ -110,7 +114,9 @@ func (w *world) starts() {
 		if w.server.Fallen() != nil {
 			w.server = w.serve()
 		}
-		return w.try(http.MethodGet, "/global/health", nil, nil) == nil
+		ctx, cancel := context.WithTimeout(w.Context(), probeMax)
+		defer cancel()
+		return w.tryIn(ctx, http.MethodGet, "/global/health", nil, nil) == nil
 	})
 }
 
@@ -133,9 +139,14 @@ func (w *world) serve() *child.Process {
 
 // try sends a request to the server.
 func (w *world) try(method, path string, in, out any) error {
+	w.Helper()
+	return w.tryIn(w.Context(), method, path, in, out)
+}
+
+func (w *world) tryIn(ctx context.Context, method, path string, in, out any) error {
 	raw, err := json.Marshal(in)
 	w.ok(err)
-	req, err := http.NewRequestWithContext(w.Context(), method, w.url()+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(ctx, method, w.url()+path, bytes.NewReader(raw))
 	w.ok(err)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := w.client.Do(req)
@@ -164,9 +175,14 @@ type message struct {
 		} `json:"time"`
 	} `json:"info"`
 	Parts []struct {
-		Type  string `json:"type"`
-		Tool  string `json:"tool"`
-		Text  string `json:"text"`
+		Type     string `json:"type"`
+		Tool     string `json:"tool"`
+		Text     string `json:"text"`
+		Metadata struct {
+			Holdfast struct {
+				Turn string `json:"turn"`
+			} `json:"holdfast"`
+		} `json:"metadata"`
 		State struct {
 			Status string `json:"status"`
 			Output string `json:"output"`

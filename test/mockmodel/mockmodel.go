@@ -1,7 +1,9 @@
-// Package mockmodel is a model for tests of real agents: a server that is compatible with OpenAI's chat completions and
-// answers by scripts. A script is found by its name, which the newest message of the user has between << and >>. The
-// conversation tells which step is next: one step for each answer of the model with calls that it already has. So the
-// model has no state that an agent's death could contradict, gates excepted.
+// Package mockmodel is a model for tests of real agents: a server that answers by scripts.
+//
+// It is compatible with four APIs: OpenAI's chat completions and responses, Anthropic's messages, and Gemini's
+// generateContent. A script is found by its name, which a message of the user has between << and >>; the newest message
+// with a name counts. The conversation tells which step is next: one step for each answer of the model with calls
+// behind that message. So the model has no state that an agent's death could contradict, gates excepted.
 package mockmodel
 
 import (
@@ -9,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -63,12 +66,22 @@ func Start() *Model {
 		gates: map[string]chan struct{}{}, seen: map[string][][]Message{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", m.chat)
+	mux.HandleFunc("POST /v1/messages", m.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"input_tokens":100}`))
+	})
+	mux.HandleFunc("POST /v1/responses", m.responses)
+	mux.HandleFunc("POST /v1beta/models/{call}", m.gemini)
 	m.srv = httptest.NewServer(mux)
 	return m
 }
 
-// URL returns the base address of the API.
+// URL returns the base address of the APIs of OpenAI.
 func (m *Model) URL() string { return m.srv.URL + "/v1" }
+
+// Root returns the base address of the other APIs.
+func (m *Model) Root() string { return m.srv.URL }
 
 // Close ends the server, and with it all answers that a gate holds.
 func (m *Model) Close() {
@@ -102,135 +115,105 @@ func (m *Model) gate(name string) chan struct{} {
 	return m.gates[name]
 }
 
-type chatMessage struct {
-	Role    string            `json:"role"`
-	Content json.RawMessage   `json:"content"`
-	Calls   []json.RawMessage `json:"tool_calls"`
+// conversation is a request in any of the APIs.
+type conversation struct {
+	model    string
+	system   string
+	messages []Message // without those of the system
+	tools    int
 }
 
-// text returns the content, which is a string or a list of parts.
-func (c *chatMessage) text() string {
-	var text string
-	if json.Unmarshal(c.Content, &text) == nil {
-		return text
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(c.Content, &parts) != nil {
-		return ""
-	}
-	for _, p := range parts {
-		text += p.Text
-	}
-	return text
+// answer writes an answer in one of the APIs.
+type answer interface {
+	text(word string)
+	call(id, name string, args json.RawMessage)
+	end() // of an answer
 }
 
-type chatRequest struct {
-	Model    string            `json:"model"`
-	Messages []chatMessage     `json:"messages"`
-	Tools    []json.RawMessage `json:"tools"`
-}
+var named = regexp.MustCompile(`<<([\w-]+)>>`)
 
-// next returns the script that a request is about, and its next step.
-func (m *Model) next(q *chatRequest) (name string, step Step) {
-	last, system := -1, ""
-	for i := range q.Messages {
-		switch q.Messages[i].Role {
-		case "user":
-			last = i
-		case "system":
-			system += q.Messages[i].text()
+// script returns the name of the script that a conversation is about, and how many of its steps are over.
+func (c *conversation) script() (name string, over int) {
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		if c.messages[i].Calls > 0 {
+			over++
+		}
+		if found := named.FindStringSubmatch(c.messages[i].Text); c.messages[i].Role == "user" && found != nil {
+			return found[1], over
 		}
 	}
-	if last < 0 {
-		return "", Text("There is no message.")
+	return "", 0
+}
+
+// next returns the next step of the script that a conversation is about.
+func (m *Model) next(c *conversation) Step {
+	newest := ""
+	for _, x := range c.messages {
+		if x.Role == "user" {
+			newest = x.Text
+		}
 	}
-	text := q.Messages[last].text()
-	if strings.Contains(system, "title generator") {
-		return "", Text("A title")
+	if newest == "" {
+		return Text("There is no message.")
 	}
-	_, rest, named := strings.Cut(text, "<<")
-	if name, _, _ = strings.Cut(rest, ">>"); !named {
-		name = ""
+	if strings.Contains(c.system, "title generator") {
+		return Text("A title")
 	}
-	if len(q.Tools) == 0 && (strings.Contains(system, "summar") || strings.Contains(text, "summar")) {
+	name, over := c.script()
+	if c.tools == 0 && (strings.Contains(c.system, "summar") || strings.Contains(newest, "summar")) {
 		name = Summary
-	}
-	answers := 0
-	for i := range q.Messages[last+1:] {
-		if len(q.Messages[last+1+i].Calls) > 0 {
-			answers++
-		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen[name] = append(m.seen[name], shown(q.Messages))
-	if steps := m.scripts[name]; answers < len(steps) {
-		return name, steps[answers]
+	m.seen[name] = append(m.seen[name], c.messages)
+	if steps := m.scripts[name]; over < len(steps) {
+		return steps[over]
 	}
-	return name, Text("The script is over.")
+	return Text("The script is over.")
 }
 
-func shown(messages []chatMessage) (all []Message) {
-	for i := range messages {
-		if c := &messages[i]; c.Role != "system" {
-			all = append(all, Message{c.Role, c.text(), len(c.Calls)})
+// refuse answers with the error of a step whose gate is closed.
+func (m *Model) refuse(w http.ResponseWriter, s Step) (refused bool) {
+	if s.Status == 0 {
+		return false
+	}
+	if s.Gate != "" {
+		select {
+		case <-m.gate(s.Gate):
+			return false
+		default:
 		}
 	}
-	return all
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(s.Status)
+	_, _ = fmt.Fprintf(w, `{"type":"error","error":{"message":"status %d by script","type":"server_error"}}`, s.Status)
+	return true
 }
 
-func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
-	var q chatRequest
-	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// say writes an answer.
+func (m *Model) say(r *http.Request, out answer, s Step) {
+	words := strings.SplitAfter(s.Text, " ")
+	if s.Text != "" {
+		out.text(words[0])
 	}
-	_, step := m.next(&q)
-	opened := make(chan struct{})
-	close(opened)
-	if step.Gate != "" {
-		opened = m.gate(step.Gate)
-	}
-	if step.Status != 0 {
+	if s.Gate != "" {
 		select {
-		case <-opened:
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(step.Status)
-			_, _ = fmt.Fprintf(w, `{"error":{"message":"status %d by script","type":"server_error"}}`, step.Status)
+		case <-m.gate(s.Gate):
+		case <-r.Context().Done():
 			return
 		}
 	}
-	out := &stream{w: w, model: q.Model}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	words := strings.SplitAfter(step.Text, " ")
-	out.delta(map[string]any{"role": "assistant", "content": ""}, "")
-	if step.Text != "" {
-		out.delta(map[string]any{"content": words[0]}, "")
-	}
-	select {
-	case <-opened:
-	case <-r.Context().Done():
-		return
-	}
-	finish := "stop"
 	for _, word := range words[1:] {
-		out.delta(map[string]any{"content": word}, "")
+		out.text(word)
 	}
-	for i, c := range step.Calls {
-		finish = "tool_calls"
+	for _, c := range s.Calls {
 		args, err := json.Marshal(c.Args)
 		if err != nil {
 			return
 		}
-		out.delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "type": "function",
-			"id": m.callID(), "function": map[string]any{"name": c.Tool, "arguments": string(args)}}}}, "")
+		out.call(m.callID(), c.Tool, args)
 	}
-	out.delta(map[string]any{}, finish)
-	out.say("[DONE]")
+	out.end()
 }
 
 // callID returns an id that no other call has.
@@ -241,30 +224,42 @@ func (m *Model) callID() string {
 	return fmt.Sprintf("call_%d", m.calls)
 }
 
-// stream is an answer on its way.
-type stream struct {
-	w     http.ResponseWriter
-	model string
+// decode reads a request.
+func decode(w http.ResponseWriter, r *http.Request, to any) (ok bool) {
+	if err := json.NewDecoder(r.Body).Decode(to); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return false
+	}
+	return true
 }
 
-func (s *stream) delta(delta map[string]any, finish string) {
-	choice := map[string]any{"index": 0, "delta": delta, "finish_reason": nil}
-	chunk := map[string]any{"id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": s.model,
-		"choices": []any{choice}}
-	if finish != "" {
-		choice["finish_reason"] = finish
-		chunk["usage"] = map[string]int{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-	}
-	raw, err := json.Marshal(chunk)
+// stream writes events of an answer.
+type stream struct{ w http.ResponseWriter }
+
+func begin(w http.ResponseWriter) stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	return stream{w}
+}
+
+// send writes an event; its name may be empty.
+func (s stream) send(name string, data any) {
+	raw, err := json.Marshal(data)
 	if err != nil {
 		return
+	}
+	if name != "" {
+		_, _ = fmt.Fprintf(s.w, "event: %s\n", name)
 	}
 	s.say(string(raw))
 }
 
-func (s *stream) say(data string) {
+func (s stream) say(data string) {
 	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
 	if f, ok := s.w.(http.Flusher); ok {
 		f.Flush()
 	}
 }
+
+// object is an object of JSON.
+type object = map[string]any
