@@ -243,13 +243,13 @@ func TestREADME(t *testing.T) {
 	v.deploys(deployer, commands[3].lines())
 	watched, _, _ := v.starts(screen)
 	said, _, ended := v.starts(artist)
-	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"awaiting"`)
-	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour"`)
+	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour-\w+ .*"status":"awaiting"`)
+	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour-\w+"`)
 	v.types(commands[4].text)
 	if err := <-ended; err != nil || said.String() != "ada says red\n" {
 		t.Errorf("the harness printed %q and ended with %v", said, err)
 	}
-	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"answered"`)
+	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour-\w+ .*"status":"answered"`)
 	v.types("./bin/holdfast show artist/wall --wait phase=idle")
 	for _, line := range append(commands[5].lines(), commands[6].lines()...) {
 		said := v.types(line)
@@ -282,15 +282,21 @@ func (v *visitor) module(b block, lines []string) string {
 	if lines[last] != "go run ." {
 		v.t.Fatalf("the page runs the program with %q", lines[last])
 	}
-	// A proxy that refuses what it does not know, as those of companies do.
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusForbidden)
+	// A proxy that refuses the module of Holdfast, as those of companies do with what they do not know. All others come
+	// from the proxies of this machine, as they do for a reader of the page.
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/github.com/holdfast-dev/") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer proxy.Close()
+	proxies := proxy.URL + "," + strings.TrimSpace(v.types("go env GOPROXY"))
 	for _, line := range append(slices.Clone(lines[:last]), "go vet .", "go build -o deployer .") {
 		// The fixture's name differs from the page's: the test installs the program as holdfast.
 		line = strings.Replace(line, "../holdfast", "../holdfast-checkout", 1)
-		v.types("cd "+dir+" && "+line, "CGO_ENABLED=0", "GOPROXY="+proxy.URL, "GOSUMDB=off", "GOFLAGS=")
+		v.types("cd "+dir+" && "+line, "CGO_ENABLED=0", "GOPROXY="+proxies, "GOSUMDB=off", "GOFLAGS=")
 	}
 	return filepath.Join(dir, "deployer")
 }
@@ -370,7 +376,7 @@ func TestOutage(t *testing.T) {
 	v.until(waits)
 	// The services may be starting.
 	v.until(func() error {
-		_, err := v.tries(holdfast + " answer artist/wall which-colour red --person ada")
+		_, err := v.tries(holdfast + " answer artist/wall colour=red --person ada")
 		return err
 	})
 	select {
@@ -386,6 +392,65 @@ func TestOutage(t *testing.T) {
 	shown := v.types(holdfast + " show artist/wall --wait phase=idle")
 	if !strings.Contains(shown, "completed") || strings.Contains(shown, "interrupted") {
 		t.Errorf("the turn that ended is another one:\n%s", shown)
+	}
+}
+
+// TestArtistRunsAgain: the page's second program is killed while it waits, and waits for the same question when it runs
+// again; after its end it asks another one.
+func TestArtistRunsAgain(t *testing.T) {
+	t.Parallel() // beside TestOutage, which waits
+	v := newVisitor(t)
+	holdfast := filepath.Join(v.dir, "holdfast")
+	v.types("go build -o " + holdfast + " ./cmd/holdfast")
+	artist := v.builds("artist", marked(t, "go", 2)[0])
+	v.starts(holdfast, "up")
+	var note struct{ NATS string }
+	v.until(func() error {
+		body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(body, &note)
+	})
+	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS)
+	asks := func(but string) (question string) {
+		v.until(func() error {
+			said, err := v.tries(holdfast + " prompts artist/wall")
+			at := regexp.MustCompile(`which-colour-\w+`).FindString(said)
+			if question = at; err == nil && (at == "" || at == but) {
+				err = fmt.Errorf("no question but %q in:\n%s", but, said)
+			}
+			return err
+		})
+		return question
+	}
+	_, killed, gone := v.starts(artist)
+	asked := asks("")
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err == nil {
+		t.Error("a program that was killed ended without an error")
+	}
+	other := ""
+	for claims, run := range []string{"after a kill", "after its end"} {
+		said, _, ended := v.starts(artist)
+		v.until(func() error { // from then on an answer reaches this process
+			said, err := v.tries(holdfast + " events artist/wall")
+			if err == nil && strings.Count(said, "session.claimed") <= claims {
+				err = errors.New("it has not claimed its session:\n" + said)
+			}
+			return err
+		})
+		question := asks(other)
+		if same := question == asked; same != (other == "") {
+			t.Errorf("%s it asks %s, and asked %s before", run, question, asked)
+		}
+		v.types(holdfast + " answer artist/wall colour=red --person ada")
+		if err := <-ended; err != nil || said.String() != "ada says red\n" {
+			t.Errorf("%s it printed %q and ended with %v", run, said, err)
+		}
+		other = question
 	}
 }
 
