@@ -156,6 +156,11 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 	if len(args) == 0 {
 		return "", nil, &fault{errors.New("the prompt is not named"), text, how}
 	}
+	// An argument that names a question is no prompt.
+	if at := form.Unnamed(prompt.Questions, args); at > 0 {
+		return "", nil, &fault{errors.New("an answer names no question"),
+			fmt.Sprintf("%q is no QUESTION=ANSWER, as the answer before it is", terminal.Clean(args[at])), how}
+	}
 	return "", nil, &notOffered{events.NotFound("prompt", args[0]), text + "\n  " + how}
 }
 
@@ -172,12 +177,12 @@ func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
 	for i := range prompt.Questions {
 		refused[prompt.Questions[i].ID] = "not answered"
 	}
+	if len(prompt.Questions) == 1 && len(prompt.Questions[0].Options) == 0 && !isRequest(prompt) {
+		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s %s=TEXT", st.Ref(),
+			prompt.Questions[0].ID))
+	}
 	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
 		func(line string) bool { return line == "" })
-	if len(lines) == 0 && len(prompt.Questions) == 1 {
-		lines = []string{terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s %s=TEXT", st.Ref(),
-			prompt.Questions[0].ID))}
-	}
 	return text, strings.Join(lines, "\n  ")
 }
 
@@ -326,13 +331,47 @@ func stopCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := sendRequest(a, cmd, args[0], request.LedgerStop, "stop asked for",
-			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
-				return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
-			})
+		by := a.person()
+		err := a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			before, _, err := a.current(ctx, b, r)
+			if err != nil {
+				return err
+			}
+			reply, err := call(ctx, a, b, request.LedgerStop, "stop "+r.String(),
+				request.Stop{Ref: r, By: by, Reason: reason, Force: force})
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return a.printJSON(reply)
+			}
+			ctx, cancel := context.WithTimeout(ctx, a.timeout)
+			defer cancel()
+			commits, err := b.Log.Read(ctx, r, reply.Seq)
+			if err != nil {
+				return fmt.Errorf("holdfast: session %s: %w", r, err)
+			}
+			return a.print(stopReceipt(r, before.Seq, reply.Seq, commits))
+		})
 		return withForce(err, "holdfast stop "+args[0])
 	}
 	return cmd
+}
+
+// stopReceipt returns the receipt of a stop. commits are those of the session from the one that the reply names: it asks
+// for the stop, perhaps before this request, or it is the last one of a session that needs no stop.
+func stopReceipt(r events.Ref, before, seq uint64, commits []events.Commit) string {
+	said := "nothing runs and nothing would begin, so no stop is needed"
+	if len(commits) > 0 && commits[0].Seq == seq && slices.ContainsFunc(commits[0].Events, func(e events.Event) bool {
+		_, stop := e.Fact.(events.TurnStopRequested)
+		return stop
+	}) {
+		said = "stop asked for"
+		if seq <= before {
+			said = "stop was asked for already"
+		}
+	}
+	return fmt.Sprintf("%s (%s, seq %d)\n", said, terminal.Clean(r.String()), seq)
 }
 
 // withForce adds the flag to the refusal of a request because a prompt waits.
