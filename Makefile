@@ -6,6 +6,7 @@ KUSTOMIZE     := sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 GO        ?= go
 TEST_TIME ?= 15m
 LONG_TIME ?= 90m
+AGENTS    ?= .
 OVERLAY   ?= deploy/k8s/base
 BENCH     ?=
 
@@ -16,7 +17,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board pictures long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,15 +90,20 @@ clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and 
 languages: ## kill the example agents in other languages at each step (needs python3, nodejs and npm)
 	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
 
-agents: ## kill the real OpenCode in each state of its work, with a model of the test (needs npm and git; installs OpenCode into the user's cache)
-	CGO_ENABLED=0 $(GO) test -tags agents -count=1 -v -timeout $(TEST_TIME) ./test/agents
+agents: ## kill the real agents in each state of their work, with a model of the test (needs npm and git; installs the agents into the user's cache)
+	CGO_ENABLED=0 $(GO) test -tags agents -count=1 -v -timeout $(TEST_TIME) -run '$(AGENTS)' ./test/agents
 
 board: ## open the board in a real browser (needs Chromium and npm: apt-get install -y chromium npm)
 	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
-long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)
+pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
+	mkdir -p docs/pictures test/board/testdata/pictures
+	cd test/board && HOLDFAST_BOARD_PICTURES=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TEST_TIME) -run 'TestPictures$$' .
+
+long: ## the full crash, cluster, clock, power, simulation and board tests (several hours)
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
 	HOLDFAST_LONG=1 $(MAKE) --no-print-directory power
+	cd test/board && HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) -run TestPageUnderTheDrill .
 
 mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go, TESTS=packages, OPERANDS=1)
 	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)" -tests "$(TESTS)" $(if $(OPERANDS),-operands)

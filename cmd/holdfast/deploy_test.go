@@ -57,8 +57,15 @@ type pod struct {
 	AutomountServiceAccountToken  *bool
 	EnableServiceLinks            *bool
 	SecurityContext               struct{ RunAsNonRoot bool }
+	TopologySpreadConstraints     []spread
 	Containers                    []container
 	Volumes                       []volume
+}
+
+type spread struct {
+	MaxSkew                        int
+	TopologyKey, WhenUnsatisfiable string
+	LabelSelector                  struct{ MatchLabels map[string]string }
 }
 
 type volume struct {
@@ -233,6 +240,27 @@ func TestEachServiceIsDeployed(t *testing.T) {
 	}
 }
 
+// Pods of one kind are spread over machines and over zones. A cluster with one zone runs them all the same.
+func TestPodsAreSpread(t *testing.T) {
+	files := map[string]string{"nats/nats.yaml": "StatefulSet"}
+	for i := range targets {
+		files["base/"+targets[i].name+".yaml"] = "Deployment"
+	}
+	for file, kind := range files {
+		m := ofKind(t, file, kind)
+		all := m.Spec.Template.Spec.TopologySpreadConstraints
+		if len(all) != 2 || all[0].TopologyKey != "kubernetes.io/hostname" ||
+			all[1].TopologyKey != "topology.kubernetes.io/zone" || all[1].WhenUnsatisfiable != "ScheduleAnyway" {
+			t.Errorf("%s: %+v", file, all)
+		}
+		for _, s := range all {
+			if s.MaxSkew != 1 || !sameLabels(s.LabelSelector.MatchLabels, m.Spec.Selector.MatchLabels) {
+				t.Errorf("%s: %+v", file, s)
+			}
+		}
+	}
+}
+
 func sameLabels(got, want map[string]string) bool {
 	for k, v := range want {
 		if got[k] != v {
@@ -347,6 +375,7 @@ func TestDeployedBroker(t *testing.T) {
 		}
 		for _, want := range []string{
 			"include ./permissions.conf", "sync_interval: always", "store_dir: /data",
+			"  request_queue_limit: 1024 ", "  info_queue_limit: 1024\n",
 			"pid_file: /var/run/nats/nats.pid",
 			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt"} {
 			if !strings.Contains(string(body), want) {

@@ -231,9 +231,24 @@ func (p *patient) layout(cell layout.Inspection) bool {
 			"it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
 	}
+	if !log.RestoredFrom.IsZero() {
+		p.restored(log)
+	}
 	p.add("log", levelOK, "", "%s, %d bytes, the last is %d", terminal.Plural(int(log.Msgs), "commit"), log.Bytes,
 		log.LastSeq)
 	return true
+}
+
+// restored reports a log that was restored from a backup.
+func (p *patient) restored(log layout.StreamState) {
+	if log.LastSeq < log.RestoredLast {
+		p.add("restored", levelWrong, "remove the streams of the cell, and run `holdfast restore` again",
+			"the restore did not end: the log ends at %d, its backup at %d", log.LastSeq, log.RestoredLast)
+		return
+	}
+	p.add("restored", levelNote, "end the harnesses that ran before; their logs name the sessions that are fenced",
+		"from the backup of %s: what was stored between it and the restore is not known; commits after %d are new",
+		log.RestoredFrom.UTC().Format(time.RFC3339), log.RestoredLast)
 }
 
 // checkAll adds a finding about these streams, if there are any.

@@ -23,7 +23,15 @@ const (
 	cellGuide  = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
 	acpGuide   = "TestAnswers of test/acp answers a permission of an agent"
 	ticketTest = "a command of NATS: TestTicketsRiseAndAreNeverDrawnTwice of internal/bus/lease has such an entry"
+	drillTest  = "TestRestoreDrill runs it, in another directory"
 	network    = "fetches a program or an image from the network"
+	tryTest    = "TestScripts/try answers the question of the tour and watches"
+	account    = "needs an account: the tests of examples/agent run it with a model of their own"
+	scriptTest = "TestWithoutAnAccount of examples/agent runs it"
+	retryTest  = "TestScripts/later and TestScripts/recover run such a command"
+	clientTest = "a command of NATS: TestOtherClients of test/cell watches the bucket with it"
+	nodes      = " --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 "
+	onNodes    = "needs a cluster: test/cell runs the services on one, with their users"
 )
 
 // notRun is each command of a guide that this test does not run, with the reason. Its calls of holdfast are checked
@@ -36,7 +44,9 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 		`--from-file="$dir"; done`: cluster,
 	"for ca in clients routes; do kubectl -n holdfast create secret tls holdfast-$ca-ca " +
 		"--cert=./secrets/$ca.ca.crt --key=./secrets/$ca.ca.key; done": cluster,
-	"kubectl apply -k deploy/k8s/cert-manager": cluster,
+	"kubectl apply -k deploy/k8s/cert-manager":                                   cluster,
+	"kubectl apply -k deploy/k8s/backup":                                         cluster,
+	"kubectl -n holdfast create job --from=cronjob/holdfast-backup first-backup": cluster,
 	`for dir in ./secrets/*/; do kubectl -n holdfast create secret generic "$(basename "$dir")" ` +
 		`--from-file="$dir" --dry-run=client -o yaml | kubectl apply -f -; done`: cluster,
 	"for i in 0 1 2; do kubectl -n holdfast exec nats-$i -- nats-server " +
@@ -57,6 +67,9 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"export HOLDFAST_TLS_CA=$me/ca.crt HOLDFAST_TLS_CERT=$me/tls.crt " +
 		"HOLDFAST_TLS_KEY=$me/tls.key": cellGuide,
 	"holdfast doctor": cellGuide,
+}, "board.md": {
+	"holdfast board --nats-ws wss://n1.example:8443 --http 0.0.0.0:443 --origin https://board.example \\\n" +
+		"  --http-cert tls.crt --http-key tls.key": "needs a cluster with TLS: TestBoardBesideACluster runs one",
 }, "acp.md": {
 	"holdfast prompts": acpGuide,
 	`holdfast answer acp-opencode/SESSION PROMPT "Allow once"`: acpGuide,
@@ -76,7 +89,32 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast sessions --harness opencode":                 server,
 	"holdfast prompts":                                     server,
 	"holdfast watch":                                       server,
+}, "README.md": {
+	"git clone https://github.com/holdfast-dev/holdfast": network,
+	"cd holdfast": network,
+	"./bin/holdfast answer painter/wall colour-1 blue": tryTest,
+	"./bin/holdfast watch":                             tryTest,
+	`go run ./examples/agent --script "Look around"`:   scriptTest,
+	"OPENAI_API_KEY=… go run ./examples/agent --session demo --context-limit 128000 " +
+		`"Which of these files is the largest?"`: account,
+	"./bin/holdfast watch agent/demo": account,
+	"./bin/holdfast retry now agent/demo      " +
+		"# at once; also a failure that is not retried": retryTest,
+	"./bin/holdfast retry cancel agent/demo   # cancel it": retryTest,
+	"./bin/holdfast resume agent/demo         " +
+		"# continue after a crash, if the policy leaves that to a person": retryTest,
+	"nats kv watch hf_state 'blocker.>'": clientTest,
+	"holdfast ledger    " + nodes +
+		"--creds ledger.creds --replicas 3": onNodes,
+	"holdfast retry     " + nodes +
+		"--creds retry.creds --replicas 3": onNodes,
+	"holdfast compaction" + nodes +
+		"--creds compaction.creds --replicas 3": onNodes,
+	"holdfast reconciler" + nodes +
+		"--creds reconciler.creds --replicas 3": onNodes,
 }, "operate.md": {
+	backupGuide:  drillTest,
+	restoreGuide: drillTest,
 	`nats kv put hf_leases ticket.my-agent '{"incarnation":"1795483645962315"}'`: ticketTest,
 }}
 
@@ -262,10 +300,13 @@ func TestCommandsOfPages(t *testing.T) {
 
 // TestCommandsOfGuides runs the commands in the blocks of the guides and of the contract without a cell, each page in a
 // directory of its own, but for those that [notRun] names. A command that is in neither group fails this test. Only
-// holdfast itself is run: another program could act on what the machine of a developer is connected to.
+// holdfast itself is run: another program could act on what the machine of a developer is connected to. Blocks of the
+// README that are marked run or module are commands that test/readme runs.
 func TestCommandsOfGuides(t *testing.T) {
 	found := map[string]bool{}
-	for _, p := range guidePages(t, "docs/guide/*.md", "docs/contract.md") {
+	ranElsewhere := regexp.MustCompile("(?ms)^```sh (?:run|module)\n.*?^```$")
+	for _, p := range guidePages(t, "docs/guide/*.md", "docs/contract.md", "README.md") {
+		p.text = ranElsewhere.ReplaceAllString(p.text, "")
 		dir, name := t.TempDir(), filepath.Base(p.file)
 		if err := os.MkdirAll(filepath.Join(dir, "deploy/k8s/nats"), 0o755); err != nil {
 			t.Fatal(err)

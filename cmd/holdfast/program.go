@@ -106,11 +106,12 @@ func (p *Program) Run(ctx context.Context) int {
 // commands are all commands but the services, which are in the table of targets. To add a command, write its file and
 // add its name.
 var commands = []func(*app) *cobra.Command{
-	upCommand, tryCommand, sidecarCommand, bridgeCommand, acpCommand,
+	upCommand, tryCommand, boardCommand, sidecarCommand, bridgeCommand, acpCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, diffCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
-	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand,
+	doctorCommand, rescueCommand, backupCommand, restoreCommand,
+	sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand,
 	permissionsCommand, secretsCommand, versionCommand,
 }
 

@@ -129,23 +129,29 @@ func least(columns []Column, widths []int, i int) int {
 	return min(widths[i], columns[i].Min)
 }
 
-// shrink takes cells from the widest columns that may be cut, until the table fits or all have their least widths.
+// shrink takes cells from the widest columns that may be cut, until the table fits or all have their least widths. On a
+// terminal that is too narrow for these, such a column keeps the width of its header: none is pushed out by others.
 func shrink(columns []Column, widths, shown []int, width int) {
 	need := len(columnGap) * (len(shown) - 1)
 	for _, i := range shown {
 		need += widths[i]
 	}
-	for ; need > width; need-- {
-		widest := -1
-		for _, i := range shown {
-			if widths[i] > least(columns, widths, i) && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
+	for _, kept := range []func(i int) int{
+		func(i int) int { return least(columns, widths, i) },
+		func(i int) int { return min(least(columns, widths, i), Width(columns[i].Name)) },
+	} {
+		for ; need > width; need-- {
+			widest := -1
+			for _, i := range shown {
+				if columns[i].Min > 0 && widths[i] > kept(i) && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
 			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
 		}
-		if widest < 0 {
-			return
-		}
-		widths[widest]--
 	}
 }
 

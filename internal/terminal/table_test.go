@@ -3,6 +3,7 @@ package terminal
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +34,9 @@ func crowd() (docs []*session.State, asked []*session.Blocker) {
 	return docs, asked
 }
 
-// TestTablesAtThreeWidths shows every table at the widths of terminals. No line is wider, no decisive column is
-// missing, and no name that a person copies into a command is cut, whatever the texts are.
-func TestTablesAtThreeWidths(t *testing.T) {
+// TestTablesAtFourWidths shows every table at the widths of terminals, and of half a one. No line is wider, no decisive
+// column is missing, and no name that a person copies into a command is cut, whatever the texts are.
+func TestTablesAtFourWidths(t *testing.T) {
 	docs, asked := crowd()
 	ended := *asked[1]
 	ended.Status, ended.By = session.Answered, "ann"
@@ -57,7 +58,7 @@ func TestTablesAtThreeWidths(t *testing.T) {
 	for _, s := range docs {
 		names = append(names, s.Ref().String())
 	}
-	for _, width := range []int{80, 120, 200} {
+	for _, width := range []int{40, 80, 120, 200} {
 		st := Style{Width: width}
 		tables := []struct {
 			text     string
@@ -78,7 +79,8 @@ func TestTablesAtThreeWidths(t *testing.T) {
 		for _, table := range tables {
 			lines := strings.Split(strings.TrimRight(table.text, "\n"), "\n")
 			for _, l := range lines {
-				if w := Width(l); w > width && !strings.HasPrefix(l, "It ") {
+				alone := slices.Contains(table.whole, l) // a name that is longer than a line has one of its own
+				if w := Width(l); w > width && !alone && !strings.HasPrefix(l, "It ") {
 					t.Errorf("%d cells in a terminal of %d: %s", w, width, l)
 				}
 			}

@@ -56,7 +56,12 @@ func Unmistakable(questions []events.Question, args []string) bool {
 			return true
 		}
 	}
-	return !slices.ContainsFunc(args, func(arg string) bool {
+	return Unnamed(questions, args) < 0
+}
+
+// Unnamed returns the index of the first argument that is no QUESTION=ANSWER, -1 if each is one.
+func Unnamed(questions []events.Question, args []string) int {
+	return slices.IndexFunc(args, func(arg string) bool {
 		id, _, named := strings.Cut(arg, "=")
 		return !named || !slices.ContainsFunc(questions, func(q events.Question) bool { return q.ID == id })
 	})
@@ -119,7 +124,7 @@ func Wrong(q *events.Question, values []string) string {
 func Offered(questions []events.Question, refused map[string]string) string {
 	var lines []string
 	for i := range questions {
-		if q := &questions[i]; refused[q.ID] != "" && len(q.Options) > 0 {
+		if q := &questions[i]; refused[q.ID] != "" {
 			lines = append(lines, terminal.Clean(q.ID)+": "+offers(q))
 		}
 	}
@@ -128,6 +133,9 @@ func Offered(questions []events.Question, refused map[string]string) string {
 
 // offers lists the options of a question with their numbers.
 func offers(q *events.Question) string {
+	if len(q.Options) == 0 {
+		return "a text of your own"
+	}
 	texts := make([]string, len(q.Options))
 	for i, o := range q.Options {
 		texts[i] = fmt.Sprintf("%d) %s", i+1, terminal.Clean(o.Label))
