@@ -358,8 +358,8 @@ func stopCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// stopReceipt returns the receipt of a stop. commits are those of the session from the one that the reply names: it asks
-// for the stop, perhaps before this request, or it is the last one of a session that needs no stop.
+// stopReceipt returns the receipt of a stop. commits are those of the session from the one that the reply names: it
+// asks for the stop, perhaps before this request, or it is the last one of a session that needs no stop.
 func stopReceipt(r events.Ref, before, seq uint64, commits []events.Commit) string {
 	said := "nothing runs and nothing would begin, so no stop is needed"
 	if len(commits) > 0 && commits[0].Seq == seq && slices.ContainsFunc(commits[0].Events, func(e events.Event) bool {
