@@ -36,18 +36,8 @@ func (a *app) mountBoard(h *health.Server, srv *embed.Server,
 	if broker == "" {
 		return nil
 	}
-	inside := *a
-	inside.nats, inside.timeout = srv.URL(), examineMax
-	doctor := func(ctx context.Context) any {
-		ctx, cancel := context.WithTimeout(ctx, examineMax)
-		defer cancel()
-		found, err := inside.examineOver(ctx, func(ctx context.Context) (*bus.Bus, error) {
-			return connect(ctx, "doctor")
-		})
-		if err != nil && len(found) == 0 || err != nil && found[len(found)-1].Level != levelWrong {
-			found = append(found, finding{Check: "doctor", Level: levelWrong, Found: plain(err.Error())})
-		}
-		return found
+	doctor := func(ctx context.Context, _ page.Login) any {
+		return a.examined(ctx, srv.URL(), func(ctx context.Context) (*bus.Bus, error) { return connect(ctx, "doctor") })
 	}
 	handler, err := page.New(page.Cell{Prefix: a.prefix, Version: version, Person: a.person()}, broker, doctor)
 	if err != nil {
@@ -57,6 +47,19 @@ func (a *app) mountBoard(h *health.Server, srv *embed.Server,
 	h.OnEnd(handler.Close)
 	a.boardURL = h.URL() + "/"
 	return nil
+}
+
+// examined returns the findings of the doctor about the cell at a broker, over a connection of connect, for a page.
+func (a *app) examined(ctx context.Context, at string, connect func(context.Context) (*bus.Bus, error)) []finding {
+	inside := *a
+	inside.nats, inside.timeout = at, examineMax
+	ctx, cancel := context.WithTimeout(ctx, examineMax)
+	defer cancel()
+	found, err := inside.examineOver(ctx, connect)
+	if err != nil && len(found) == 0 || err != nil && found[len(found)-1].Level != levelWrong {
+		found = append(found, finding{Check: "doctor", Level: levelWrong, Found: plain(err.Error())})
+	}
+	return found
 }
 
 // boardLine says where the board is, or why it is not served.

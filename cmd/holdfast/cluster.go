@@ -48,7 +48,8 @@ Beyond loopback the board is served with TLS only.`,
 		"holdfast board --nats-ws ws://127.0.0.1:8080")
 	cmd := &cobra.Command{Use: "board", Short: "Serve the board beside a cluster, with a log-in", Long: long,
 		Example: example, GroupID: groupRun, Args: arguments(0, 0)}
-	a.addFlags(cmd, []string{"http", "tls-ca", "tls-cert", "tls-key", "prefix", "ready-file", "json"})
+	a.addFlags(cmd, []string{"http", "tls-ca", "tls-cert", "tls-key", "prefix", "ready-file", "ready-lag-max",
+		"json"})
 	cmd.Flags().StringVar(&at.broker, "nats-ws", "", "the `URL` of a broker's websocket")
 	cmd.Flags().StringVar(&at.origin, "origin", "",
 		"the `URL` at which people open the board (default: the address of --http)")
@@ -147,7 +148,7 @@ func (a *app) serveBoard(ctx context.Context, cmd *cobra.Command, at boardAt) er
 	_, host, _ := strings.Cut(at.origin, "://")
 	h.Secure(host, own)
 	handler, err := page.NewCluster(page.Cell{Prefix: a.prefix, Version: version},
-		page.Cluster{Origin: at.origin, Broker: at.broker, TLS: trust})
+		page.Cluster{Origin: at.origin, Broker: at.broker, TLS: trust, Doctor: a.doctorBeside(at)})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
@@ -156,6 +157,18 @@ func (a *app) serveBoard(ctx context.Context, cmd *cobra.Command, at boardAt) er
 	h.Started()
 	err = control.Together(ctx, h.Run, func(context.Context) error { return a.boardReady(h, at) })
 	return errors.Join(err, health.RemoveNote(a.readyFile))
+}
+
+// doctorBeside returns a doctor that examines the cell as the person who looks at the board: its connections have the
+// login of that person, and the brokers check what it reads.
+func (a *app) doctorBeside(at boardAt) page.Doctor {
+	return func(ctx context.Context, who page.Login) any {
+		as := *a
+		as.nats, as.by = at.broker, who.Name
+		cfg := as.busConfig("doctor")
+		cfg.Headers = who.Headers
+		return as.examined(ctx, at.broker, func(ctx context.Context) (*bus.Bus, error) { return bus.Open(ctx, cfg) })
+	}
 }
 
 // boardReady says where the board is.

@@ -165,7 +165,38 @@ func TestBoardBesideACluster(t *testing.T) {
 	if !strings.Contains(got.text, `"person":"ann","login":true`) {
 		t.Errorf("the page learns %s", got.text)
 	}
-	b.rights(trust, origin, map[string]string{"ann": ann, "root": b.logIn(origin, "root", "secret-roo")})
+	cookies := map[string]string{"ann": ann, "root": b.logIn(origin, "root", "secret-roo")}
+	b.rights(trust, origin, cookies)
+	b.findings(cookies)
+}
+
+// findings checks that the doctor examines the cell with the rights of the person who looks: it shows to each what
+// `holdfast doctor` prints for that person.
+func (b *reader) findings(cookies map[string]string) {
+	b.t.Helper()
+	const limited = "this user may not read the places of services"
+	for person, want := range map[string]bool{"ann": true, "root": false} {
+		got := b.send(http.MethodGet, "/doctor.json", "", "", map[string]string{"Cookie": cookies[person]})
+		var found []finding
+		if err := json.Unmarshal([]byte(got.text), &found); err != nil || got.status != http.StatusOK {
+			b.t.Fatalf("%s: %d %s", person, got.status, got.text)
+		}
+		for _, f := range found {
+			if f.Level == levelWrong {
+				b.t.Errorf("%s: %+v", person, f)
+			}
+		}
+		if len(found) < 5 || strings.Contains(got.text, limited) != want || strings.Contains(got.text, "secret") {
+			b.t.Errorf("%s is shown %s", person, got.text)
+		}
+	}
+	for name, cookie := range map[string]string{"no login": "",
+		"another name": strings.Replace(cookies["ann"], "=ann", "=root", 1)} {
+		got := b.send(http.MethodGet, "/doctor.json", "", "", map[string]string{"Cookie": cookie})
+		if got.status != http.StatusUnauthorized {
+			b.t.Errorf("%s: %d %s", name, got.status, got.text)
+		}
+	}
 }
 
 // open opens the websocket of the board, as the page does.

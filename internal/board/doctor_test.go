@@ -27,7 +27,7 @@ func examined(t *testing.T, doctor Doctor) *Handler {
 func TestFindingsOfTheDoctor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int64
-		h := examined(t, func(context.Context) any {
+		h := examined(t, func(context.Context, Login) any {
 			count.Add(1)
 			<-time.After(time.Second)
 			return []map[string]string{{"check": "log", "level": "ok", "found": "1 <b>commit</b>"}}
@@ -63,7 +63,7 @@ func TestFindingsOfTheDoctor(t *testing.T) {
 // A request that ends during its examination leaves no findings for the next one, and one that waits ends by itself.
 func TestExaminationThatIsCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := examined(t, func(ctx context.Context) any {
+		h := examined(t, func(ctx context.Context, _ Login) any {
 			select {
 			case <-ctx.Done():
 				return []string{"cut short"}
@@ -93,7 +93,7 @@ func TestExaminationThatIsCutShort(t *testing.T) {
 
 // Another site's page, another method and a board without a doctor are refused.
 func TestFindingsAreRefused(t *testing.T) {
-	doctor := func(context.Context) any { return []string{} }
+	doctor := func(context.Context, Login) any { return []string{} }
 	for name, c := range map[string]struct {
 		doctor       Doctor
 		method, site string

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Cluster struct {
 	Origin string      // at which people open the board, such as https://board.example
 	Broker string      // a broker's websocket, such as wss://n1:8443
 	TLS    *tls.Config // the trust in the brokers; nil: the system's
+	Doctor Doctor      // examines the cell for a person who has logged in; nil: the board has no doctor
 }
 
 // door lets people in who have a login of the brokers.
@@ -41,6 +43,7 @@ type door struct {
 	cell     Cell
 	at       Cluster
 	attempts chan struct{}
+	doctors  doctors
 	try      func(ctx context.Context, address string, trust *tls.Config, headers http.Header) error
 }
 
@@ -63,7 +66,8 @@ func NewCluster(cell Cell, at Cluster) (*Handler, error) {
 		target.Scheme = "https"
 	}
 	h.socket = proxy(target, transport, loginOf)
-	h.door = &door{cell: cell, at: at, attempts: make(chan struct{}, attemptsMax), try: try}
+	h.door = &door{cell: cell, at: at, attempts: make(chan struct{}, attemptsMax), try: try,
+		doctors: doctors{byName: map[string]*examiner{}}}
 	return h, nil
 }
 
@@ -100,6 +104,8 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) bool {
 		}
 	case cellPath:
 		d.serveCell(w, r)
+	case doctorPath:
+		d.serveDoctor(w, r)
 	case socketPath:
 		switch {
 		case r.Header.Get("Origin") != d.at.Origin:
@@ -185,6 +191,52 @@ func (d *door) check(ctx context.Context, cookies string) error {
 		return ctx.Err()
 	}
 	return d.try(ctx, d.at.Broker, d.at.TLS, http.Header{"Cookie": {cookies}, "Origin": {d.at.Origin}})
+}
+
+// doctors has the findings for each person apart: another one may have other rights.
+type doctors struct {
+	mu     sync.Mutex
+	byName map[string]*examiner // of people whose login the brokers have accepted
+}
+
+// of returns the findings for a person.
+func (d *door) of(name string) *examiner {
+	d.doctors.mu.Lock()
+	defer d.doctors.mu.Unlock()
+	e := d.doctors.byName[name]
+	if e == nil {
+		e = newExaminer(d.at.Doctor)
+		e.login = func(r *http.Request) Login {
+			return Login{Name: name, Headers: http.Header{"Cookie": {loginOf(r)}, "Origin": {d.at.Origin}}}
+		}
+		d.doctors.byName[name] = e
+	}
+	return e
+}
+
+// serveDoctor examines the cell with the login of the person who asks. The brokers check it first, each time: findings
+// that are kept are not for others.
+func (d *door) serveDoctor(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	cookies := loginOf(r)
+	if cookies == "" {
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return
+	}
+	switch err := d.check(r.Context(), cookies); {
+	case errors.Is(err, errRefused):
+		forget(w)
+		http.Error(w, "the brokers refuse this name or password now: log in again", http.StatusUnauthorized)
+	case err != nil:
+		http.Error(w, "the brokers cannot be asked: "+err.Error(), http.StatusBadGateway)
+	default:
+		user, err := r.Cookie(UserCookie)
+		if err != nil { // loginOf has read it
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		d.of(user.Value).ServeHTTP(w, r)
+	}
 }
 
 // serveCell says what the page has to know, and who has logged in. A login that the brokers refuse is forgotten. While

@@ -150,6 +150,61 @@ func TestCellIsForThoseWhoHaveLoggedIn(t *testing.T) {
 	}
 }
 
+// Findings are for the person with whose login they were made, and only with a login that the brokers accept at that
+// time. Each person has one examination in three seconds.
+func TestFindingsAreForThoseWhoHaveLoggedIn(t *testing.T) {
+	const bobsOwn = UserCookie + "=bob; " + PasswordCookie + "=bobs"
+	h, _ := clustered(t, "127.0.0.1:1", false)
+	examinations := 0
+	h.door.at.Doctor = func(_ context.Context, who Login) any {
+		examinations++
+		if want := UserCookie + "=" + who.Name + ";"; !strings.HasPrefix(who.Headers.Get("Cookie"), want) ||
+			who.Headers.Get("Origin") != origin {
+			t.Errorf("%s is examined with %v", who.Name, who.Headers)
+		}
+		return []string{"found by " + who.Name}
+	}
+	var says error
+	h.door.try = func(_ context.Context, _ string, _ *tls.Config, headers http.Header) error {
+		switch cookies := headers.Get("Cookie"); {
+		case says != nil:
+			return says
+		case cookies != annsOwn && cookies != bobsOwn:
+			return errRefused
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name, cookies string
+		says          error
+		status        int
+		body          string
+	}{
+		{"no login", "", nil, 401, "log in"},
+		{"ann", annsOwn, nil, 200, `["found by ann"]`},
+		{"bob", bobsOwn, nil, 200, `["found by bob"]`},
+		{"ann again", annsOwn, nil, 200, `["found by ann"]`},
+		{"another password", UserCookie + "=ann; " + PasswordCookie + "=guess", nil, 401, "refuse"},
+		{"a name alone", UserCookie + "=ann", nil, 401, "log in"},
+		{"a removed user", annsOwn, errRefused, 401, "refuse"},
+		{"brokers that are away", annsOwn, errAway, 502, "cannot be asked"},
+	} {
+		says = c.says
+		got := ask(t, h, http.MethodGet, doctorPath, map[string]string{"Cookie": c.cookies})
+		if got.status != c.status || !strings.Contains(got.body, c.body) ||
+			got.status != http.StatusOK && strings.Contains(got.body, "found") ||
+			got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %q, want %d %q", c.name, got.status, got.body, c.status, c.body)
+		}
+		if forgotten := len(got.header.Values("Set-Cookie")) == 2; forgotten != (c.body == "refuse") {
+			t.Errorf("%s: the login is forgotten: %v", c.name, forgotten)
+		}
+	}
+	if examinations != 2 {
+		t.Errorf("%d examinations, want one of each person", examinations)
+	}
+}
+
 // A websocket is passed on for the board's own origin and with a login; the brokers get the cookies of the login and no
 // others.
 func TestWebsocketNeedsALogin(t *testing.T) {

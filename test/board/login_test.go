@@ -128,6 +128,7 @@ func TestPersonLogsIn(t *testing.T) {
 	p.accessible("decided", false)
 
 	p.visit("#/operator")
+	p.shows("JetStream on") // the doctor, over a websocket with the login of ann
 	p.click(`section[aria-label="recovery"] button`)
 	p.wait(`/^403: /.test(document.querySelector("#swept")?.textContent)`)
 	p.click(".who button")

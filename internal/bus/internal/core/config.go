@@ -2,6 +2,7 @@ package core
 
 import (
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,6 +29,8 @@ type Config struct {
 	// Synced: the broker is one node that syncs each write before it acknowledges it, so concurrent writes are sent
 	// together. Default: Server decides. Wrongly set: concurrent writes take a few milliseconds longer.
 	Synced bool
+	// Headers are sent when the URL is that of a broker's websocket, such as a Cookie with the login. Default: none.
+	Headers http.Header
 	// Creds is the path of a credentials file; none by default.
 	Creds string
 	// PasswordFile is the path of a file with the password of the user in URL. Default: the URL has it.

@@ -220,6 +220,9 @@ func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 	if c.Config.Server != nil {
 		opts = append(opts, nats.InProcessServer(audibly{c.Config.Server}))
 	}
+	if len(c.Config.Headers) > 0 {
+		opts = append(opts, nats.WebSocketConnectionHeaders(c.Config.Headers))
+	}
 	opts = append(opts, loginOptions(c.Config, nkey)...)
 	// the library numbers inboxes below it, and a client that knew one could let the broker deliver to it
 	return append(opts, nats.CustomInboxPrefix(orDefault(c.Config.Inbox, events.InboxPrefix)+"."+NewSecret()))
