@@ -17,7 +17,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board pictures long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board monitoring pictures long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,7 @@ vet: ## go vet
 	$(GO) vet -tags clients ./test/cell
 	$(GO) vet -tags languages ./test/languages
 	$(GO) vet -tags agents ./test/agents
+	$(GO) vet -tags monitoring ./test/monitoring
 
 # The systems of a release. The packages of test/ need Linux.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -95,6 +96,9 @@ agents: ## kill the real agents in each state of their work, with a model of the
 
 board: ## open the board in a real browser (needs Chromium and npm: apt-get install -y chromium npm)
 	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
+
+monitoring: ## try alerts and dashboard with Prometheus (needs Debian's prometheus: in the PATH, or its folder in HOLDFAST_PROMETHEUS)
+	CGO_ENABLED=0 $(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
 
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures

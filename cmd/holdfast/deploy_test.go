@@ -82,7 +82,10 @@ type container struct {
 		Name, Value string
 		ValueFrom   struct{ SecretKeyRef struct{ Name, Key string } }
 	}
-	Ports           []struct{ ContainerPort int }
+	Ports []struct {
+		Name          string
+		ContainerPort int
+	}
 	VolumeMounts    []mount
 	Resources       struct{ Requests, Limits map[string]string }
 	SecurityContext struct {
@@ -510,6 +513,68 @@ func TestOperatorsGuide(t *testing.T) {
 		cmd, rest, err := root.Find(strings.Fields(string(m[1])))
 		if err != nil || cmd == root || cmd.ParseFlags(rest) != nil {
 			t.Errorf("holdfast %s: there is no such command: %v", m[1], err)
+		}
+	}
+}
+
+// TestMonitoring: each figure that the operator's guide calls worth an alert is in one, each alert has its place in the
+// guide, and every process of a service is scraped. The alerts and the dashboard themselves are tested with Prometheus,
+// see test/monitoring.
+func TestMonitoring(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(filepath.Join(deployFolder, "monitoring/rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct {
+					Alert, Expr string
+					Annotations map[string]string
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(body, &rules); err != nil || len(rules.Spec.Groups) != 1 {
+		t.Fatalf("%v: %+v", err, rules)
+	}
+	anchors := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^##+ (.+)$`).FindAllStringSubmatch(string(guide), -1) {
+		anchors[strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")] = true
+	}
+	all := ""
+	for _, r := range rules.Spec.Groups[0].Rules {
+		all += r.Expr
+		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], "/docs/guide/operate.md#")
+		if !found || !anchors[anchor] {
+			t.Errorf("%s: its page is %q", r.Alert, r.Annotations["runbook_url"])
+		}
+	}
+	table := string(guide[bytes.Index(guide, []byte("| metric | worth an alert |")):])
+	table, _, _ = strings.Cut(table, "\n\n")
+	named := regexp.MustCompile(`(?:holdfast_|")[a-z_]+`).FindAllString(table, -1)
+	for _, name := range named {
+		if name = strings.TrimPrefix(name, `"`); !strings.Contains(all, name) {
+			t.Errorf("no alert is about %s", name)
+		}
+	}
+	if len(named) < 12 {
+		t.Errorf("the guide names %q", named)
+	}
+	monitor, err := os.ReadFile(filepath.Join(deployFolder, "monitoring/podmonitor.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range targets {
+		pod := ofKind(t, "base/"+targets[i].name+".yaml", "Deployment").Spec.Template
+		in := regexp.MustCompile(`values: \[.*\b` + pod.Metadata.Labels["app.kubernetes.io/component"] + `\b`)
+		if !in.Match(monitor) || len(pod.Spec.Containers[0].Ports) != 1 ||
+			pod.Spec.Containers[0].Ports[0].Name != "http" {
+			t.Errorf("%s is not scraped", targets[i].name)
 		}
 	}
 }

@@ -46,6 +46,7 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 		"--cert=./secrets/$ca.ca.crt --key=./secrets/$ca.ca.key; done": cluster,
 	"kubectl apply -k deploy/k8s/cert-manager":                                   cluster,
 	"kubectl apply -k deploy/k8s/backup":                                         cluster,
+	"kubectl apply -k deploy/k8s/monitoring":                                     cluster,
 	"kubectl -n holdfast create job --from=cronjob/holdfast-backup first-backup": cluster,
 	`for dir in ./secrets/*/; do kubectl -n holdfast create secret generic "$(basename "$dir")" ` +
 		`--from-file="$dir" --dry-run=client -o yaml | kubectl apply -f -; done`: cluster,
