@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -513,6 +515,45 @@ func TestOperatorsGuide(t *testing.T) {
 		cmd, rest, err := root.Find(strings.Fields(string(m[1])))
 		if err != nil || cmd == root || cmd.ParseFlags(rest) != nil {
 			t.Errorf("holdfast %s: there is no such command: %v", m[1], err)
+		}
+	}
+}
+
+// TestNetworkIsClosed: a pod without a policy of its own talks to no one, and a service of an overlay to the broker and
+// the name server alone.
+func TestNetworkIsClosed(t *testing.T) {
+	var policies []map[string]any
+	body, err := os.ReadFile(filepath.Join(deployFolder, "base/network.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := yaml.NewDecoder(bytes.NewReader(body)); ; {
+		var p struct{ Spec map[string]any }
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, p.Spec)
+	}
+	both := []any{"Ingress", "Egress"}
+	deny := map[string]any{"podSelector": map[string]any{}, "policyTypes": both}
+	if len(policies) != 2 || !reflect.DeepEqual(policies[0], deny) {
+		t.Errorf("the policies are %v, want %v first", policies, deny)
+	}
+	ports := regexp.MustCompile(`port:(\d+)`).FindAllString(fmt.Sprint(policies[1]["egress"]), -1)
+	if want := []string{"port:4222", "port:53", "port:53"}; !slices.Equal(ports, want) {
+		t.Errorf("a service may talk to %v, want %v", ports, want)
+	}
+	for _, overlay := range []string{"small", "production"} {
+		body, err := os.ReadFile(filepath.Join(deployFolder, "overlays", overlay, "kustomization.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const broker = "path: /spec/egress/0/to\n        value: " +
+			"[{podSelector: {matchLabels: {app.kubernetes.io/name: nats}}}]\n"
+		if !bytes.Contains(body, []byte(broker)) {
+			t.Errorf("%s: services may talk to any host at the broker's port", overlay)
 		}
 	}
 }
