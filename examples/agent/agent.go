@@ -66,7 +66,7 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) (err error) {
 		return err
 	}
 	// Each result must stand right behind its call.
-	if err := a.settle(ctx, s, c); err != nil {
+	if err := a.settle(ctx, t, c); err != nil {
 		return err
 	}
 	if err := a.addMessage(ctx, t, c); err != nil {
@@ -101,20 +101,35 @@ func (a *agent) addMessage(ctx context.Context, t *harness.Turn, c *conversation
 	return c.add(entry{Message: id, message: message{Role: "user", Content: text}})
 }
 
-// settle adds results for the calls of a dead process: the person's answer if there is one, or that the result is
-// unknown.
-func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation) error {
+// settle adds results for the calls of a dead process. A question that still waits is asked again under its id, so that
+// people see one question. Any other call has the result that the log knows, or an unknown one.
+func (a *agent) settle(ctx context.Context, t *harness.Turn, c *conversation) error {
+	s := t.Session()
 	for _, call := range c.dangling() {
-		r, err := s.Result(ctx, call.ID)
-		if err != nil && !errors.Is(err, harness.ErrUnknown) {
-			return err
+		if call.Function.Name == asking && s.State().Prompts[promptOf(call.ID)] != nil {
+			in := callContext{turn: t, id: call.ID}
+			if err := json.Unmarshal([]byte(call.Function.Arguments), &in.args); err != nil {
+				return err // it was asked with them
+			}
+			if err := a.run(ctx, c, toolNamed(asking), in, s.Call(call.ID)); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID,
-			Content: resultWords(call, r)}}); err != nil {
+		if err := a.settleOne(ctx, s, c, call); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settleOne adds the result that the log knows of a call, or an unknown one.
+func (a *agent) settleOne(ctx context.Context, s *harness.Session, c *conversation, call toolCall) error {
+	r, err := s.Result(ctx, call.ID)
+	if err != nil && !errors.Is(err, harness.ErrUnknown) {
+		return err
+	}
+	return c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: resultWords(call, r)}})
 }
 
 // resultWords returns the text for the model about a call of a dead process. A granted permission does not show whether
@@ -244,6 +259,11 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	if err != nil {
 		return err
 	}
+	return a.run(ctx, c, known, in, h)
+}
+
+// run runs the tool of an open call, and ends the call.
+func (a *agent) run(ctx context.Context, c *conversation, known *tool, in callContext, h *harness.Call) error {
 	text, failed := known.run(a, ctx, in)
 	if ctx.Err() != nil {
 		// The turn's end or the recovery records how the call ended.
@@ -252,7 +272,7 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	if failed != nil {
 		text = "Error: " + failed.Error()
 	}
-	if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: text}}); err != nil {
+	if err := c.add(entry{message: message{Role: "tool", ToolCall: in.id, Content: text}}); err != nil {
 		return err
 	}
 	late := context.WithoutCancel(ctx)
@@ -278,8 +298,10 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 	if err != nil {
 		return 0, err
 	}
-	if err := a.settle(ctx, s, c); err != nil {
-		return 0, err
+	for _, call := range c.dangling() { // no question waits while the conversation is compacted
+		if err := a.settleOne(ctx, s, c, call); err != nil {
+			return 0, err
+		}
 	}
 	text := c.transcript()
 	for range halvingsMax {

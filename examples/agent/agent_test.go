@@ -220,6 +220,82 @@ func TestKilledWhileAsking(t *testing.T) {
 	}
 }
 
+// The agent leaves or is killed while a question waits, and is started again before or after the end of its lease, with
+// another message as from the command line. The question still waits, under its id; or the answer that a person gave
+// meanwhile is the result of the call. The model never reads that the question was cut off.
+func TestAskedByTheNextProcess(t *testing.T) {
+	answer := func(w *world) {
+		w.answer("ask_user", func(p string) (string, map[string]any) {
+			return "answer", map[string]any{"prompt": p, "by": "ada",
+				"answers": []events.Answer{{Question: "q", Text: "red"}}}
+		})
+	}
+	for name, c := range map[string]struct {
+		leaves    bool // on SIGTERM, in place of a kill
+		answered  bool // before the next process
+		recovered bool // before the next process
+		message   string
+	}{
+		"killed":                                     {},
+		"killed, with a message":                     {message: "paint it"},
+		"killed, recovered":                          {recovered: true},
+		"killed, recovered, with a message":          {recovered: true, message: "paint it"},
+		"left":                                       {leaves: true},
+		"left, with a message":                       {leaves: true, message: "paint it"},
+		"killed, answered":                           {answered: true},
+		"killed, answered, with a message":           {answered: true, message: "paint it"},
+		"killed, answered, recovered":                {answered: true, recovered: true},
+		"left, answered, with a message":             {leaves: true, answered: true, message: "paint it"},
+		"killed, recovered, answered, and a message": {answered: true, recovered: true, message: "paint it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.script.Play(
+				script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Which colour?"}`}}},
+				script.Step{Text: "Red it is."}, script.Step{Text: "As before."})
+			w.cfg.message = "paint it"
+			var end func()
+			if c.leaves {
+				end = w.agent(w.cfg.message)
+			} else {
+				end = w.child()
+			}
+			w.until("the question", func(st *session.State) bool { return len(st.PendingPrompts()) == 1 })
+			prompt := w.state().PendingPrompts()[0]
+			end()
+			if c.recovered {
+				w.until("recovery", func(st *session.State) bool { return !st.Owned })
+			}
+			if c.answered {
+				answer(w)
+			}
+			w.cfg.message = c.message
+			w.child()
+			if !c.answered {
+				w.until("the question of the next process", func(st *session.State) bool {
+					p := st.Prompts[prompt]
+					if p == nil {
+						t.Fatalf("the question is gone: %+v", st.Recent)
+					}
+					return p.Status == session.Awaiting && st.Owned && p.Epoch == st.Epoch
+				})
+				answer(w)
+			}
+			w.until("the end", completed)
+			texts := ""
+			for _, e := range w.conversation() {
+				if e.Role == "tool" {
+					texts += e.Content + "; "
+				}
+			}
+			if texts != "red; " {
+				t.Errorf("the model reads %q", texts)
+			}
+		})
+	}
+}
+
 // The agent is killed while a command runs: the next process reports an unknown result, and does not run it again.
 func TestKilledWhileRunning(t *testing.T) {
 	t.Parallel()

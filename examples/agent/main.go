@@ -35,6 +35,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // leaveMaxS is the time limit for a graceful end, in seconds.
@@ -98,7 +100,8 @@ func flags(args []string, side io.Writer) (config, error) {
 		"how many tokens the model takes in; 0: unknown, then nothing is compacted before it overflows")
 	fs.StringVar(&cfg.dir, "dir", ".agent", "where conversations are kept")
 	fs.StringVar(&cfg.root, "root", ".", "the working directory of the tools")
-	fs.DurationVar(&cfg.ttl, "ttl", 15*time.Second, "how long after a crash it is noticed")
+	fs.DurationVar(&cfg.ttl, "ttl", 15*time.Second,
+		"how long after a power failure it is noticed; a crash is noticed within 3 s")
 	if err := errors.Join(fromEnvironment(fs), fs.Parse(args)); err != nil {
 		return cfg, err
 	}
@@ -148,14 +151,21 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, h.Close(late))
 	}()
-	if _, err := h.Open(ctx, cfg.session, harness.OpenOptions{Agent: "agent", Model: cfg.model,
-		ContextLimit: cfg.contextLimit}); err != nil {
+	s, err := h.Open(ctx, cfg.session, harness.OpenOptions{Agent: "agent", Model: cfg.model,
+		ContextLimit: cfg.contextLimit})
+	if err != nil {
 		return err
 	}
 	if err := h.Ready(ctx); err != nil {
 		return err
 	}
-	if cfg.message != "" {
+	if q := question(s.State()); q != "" && cfg.message != "" {
+		// A message of a person takes the place of an answer.
+		if _, err := fmt.Fprintf(out, "! a question of an earlier process waits, so the message is not sent\n"+
+			"  holdfast answer %s/%s %s ANSWER\n", cfg.harness, cfg.session, q); err != nil {
+			return err
+		}
+	} else if cfg.message != "" {
 		if _, err := h.Send(ctx, harness.Message{Session: cfg.session, Content: cfg.message,
 			By: os.Getenv("USER")}); err != nil {
 			return err
@@ -164,4 +174,14 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	a := &agent{cfg: cfg, model: &client{endpoint: cfg.endpoint, key: cfg.key, http: http.DefaultClient}, out: out,
 		allowed: map[string]bool{}}
 	return h.Work(ctx, a.worker())
+}
+
+// question returns the question of an earlier process that waits for its answer; "" without one.
+func question(st *session.State) string {
+	for _, id := range st.PendingPrompts() {
+		if p := st.Prompts[id]; p.Kind == events.PromptQuestion && p.OnOwnerLoss == events.LossKeep {
+			return id
+		}
+	}
+	return ""
 }

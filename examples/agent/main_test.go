@@ -35,7 +35,7 @@ func (w *world) child() (kill func()) {
 	cmd.Env = append(os.Environ(), childArguments+"="+strings.Join([]string{"--nats", w.cfg.nats, "--endpoint",
 		w.cfg.endpoint, "--session", demo, "--model", w.cfg.model,
 		"--dir", w.cfg.dir, "--root", w.cfg.root, "--ttl", w.cfg.ttl.String(), "--context-limit",
-		fmt.Sprint(w.cfg.contextLimit)}, "\n"))
+		fmt.Sprint(w.cfg.contextLimit), w.cfg.message}, "\n"))
 	cmd.Stdout, cmd.Stderr = w.t.Output(), w.t.Output()
 	w.ok(cmd.Start())
 	killed := false

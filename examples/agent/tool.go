@@ -155,6 +155,9 @@ func (a *agent) permission(ctx context.Context, c callContext) error {
 	return nil
 }
 
+// promptOf returns the id of the question of a call: the same in each process.
+func promptOf(call string) string { return call + ".ask" }
+
 // question asks the user. The answer is the call's result. If this process has ended by then, the next one finds the
 // answer in the log.
 func (a *agent) question(ctx context.Context, c callContext) (string, error) {
@@ -162,8 +165,8 @@ func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	for _, label := range c.args.Options {
 		q.Options = append(q.Options, events.Option{Label: label})
 	}
-	a.showQuestion(c.turn.Session(), c.id+".ask", c.args.Question, c.args.Options...)
-	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".ask", Call: c.id, Questions: []events.Question{q},
+	a.showQuestion(c.turn.Session(), promptOf(c.id), c.args.Question, c.args.Options...)
+	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: promptOf(c.id), Call: c.id, Questions: []events.Question{q},
 		Title: cut(c.args.Question, titleBytesMax)})
 	switch {
 	case err != nil:
