@@ -1,17 +1,23 @@
 // Package harness keeps the sessions of an agent harness true across restarts.
 //
-//	h, err := harness.Connect(ctx, harness.Config{URL: "nats://127.0.0.1:4222", ID: "painter"})
+//	h, err := harness.Connect(ctx, harness.Config{URL: url, ID: "painter"})
 //	if err != nil {
 //		return err
 //	}
-//	defer h.Close(ctx)
-//	return h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
-//		answer, err := t.Ask(ctx, harness.Prompt{ID: "colour", Questions: questions})
+//	if _, err := h.Open(ctx, "wall", harness.OpenOptions{}); err != nil { // continues what was cut off
+//		return err
+//	}
+//	if err := h.Ready(ctx); err != nil {
+//		return err
+//	}
+//	err = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+//		answer, err := t.AskOnce(ctx, "colour", harness.Prompt{Questions: questions})
 //		if err != nil {
 //			return err // a failed turn is retried, or a person is asked to continue it
 //		}
-//		return paint(ctx, answer)
+//		return paint(ctx, answer.Choice())
 //	}})
+//	return errors.Join(err, h.Close(context.WithoutCancel(ctx)))
 //
 // It opens and claims sessions, appends their events, asks people and waits for their answers, and takes the work that
 // others request.
