@@ -84,7 +84,7 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 			return nil, fmt.Errorf("harness: %s: %w: a fact is nil", s.ref, events.ErrMalformed)
 		}
 		if spec := events.Lookup(f.Kind()); spec == nil || !spec.May(events.WriterHarness) {
-			return nil, fmt.Errorf("harness: %s: %w", f.Kind(), events.ErrOutOfRole)
+			return nil, about(events.ErrOutOfRole, "%s", f.Kind())
 		}
 	}
 	evs := make([]events.Event, len(facts))
@@ -97,11 +97,11 @@ func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 		evs, err = events.DecodeBatch(s.ref, body)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
+		return nil, about(err, "%s", s.ref)
 	}
 	for i := range evs {
 		if evs[i].Err != nil {
-			return nil, fmt.Errorf("harness: %s: %w", s.ref, evs[i].Err)
+			return nil, about(evs[i].Err, "%s", s.ref)
 		}
 	}
 	return &write{facts: evs, bytes: len(body), done: make(chan struct{})}, nil
@@ -193,7 +193,7 @@ func (s *Session) do(ctx context.Context, o *write) error {
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("harness: %s: %w", s.ref, err)
+		return about(err, "%s", s.ref)
 	}
 	s.haveAll(o.facts)
 	if err := s.queueUp(false, o); err != nil {
@@ -212,7 +212,7 @@ func (s *Session) do(ctx context.Context, o *write) error {
 	case handedOver:
 		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
 	case takenBack:
-		return fmt.Errorf("harness: %s: not stored: %w", s.ref, cause)
+		return about(cause, "%s: not stored", s.ref)
 	}
 	return o.err
 }
@@ -272,7 +272,7 @@ func (s *Session) queueUp(lazily bool, o *write) error {
 func (s *Session) queueUpLocked(lazily bool, o *write) error {
 	if s.ownership == apart {
 		s.h.buffer.release(len(o.facts), o.bytes)
-		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
+		return about(s.why, "%s", s.ref)
 	}
 	if o.ends() {
 		if held := s.heldUsage(); held != nil {
@@ -378,7 +378,7 @@ func (s *Session) send() {
 		s.divide() // the log may have space for some of them
 	default:
 		s.mu.Lock()
-		s.settleUnacked(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
+		s.settleUnacked(about(translate(err), "%s", s.ref))
 		s.mu.Unlock()
 	}
 }
@@ -460,7 +460,7 @@ func (s *Session) failQueue(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.queue {
-		s.fail(o, fmt.Errorf("harness: %s: %w", s.ref, err))
+		s.fail(o, about(err, "%s", s.ref))
 	}
 	s.queue, s.unacked = nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -199,6 +200,24 @@ func cutOff(err error) bool {
 	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// aboutError is an error with what it is about.
+type aboutError struct {
+	text string
+	err  error
+}
+
+// Error returns the text.
+func (e *aboutError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *aboutError) Unwrap() error { return e.err }
+
+// about returns an error that says what it is about. The name of this package stands once, at its beginning.
+func about(err error, format string, args ...any) error {
+	return &aboutError{"harness: " + fmt.Sprintf(format, args...) + ": " +
+		strings.ReplaceAll(err.Error(), "harness: ", ""), err}
+}
+
 // translate puts our name for it in front of an error of the bus.
 func translate(err error) error {
 	for _, pair := range [][2]error{
@@ -219,7 +238,7 @@ func refusal(st *session.State, why string, f events.Fact) error {
 	switch why {
 	case session.WhyClosedID, session.WhyTurnEnded:
 		if e, ok := stands(st, f); ok {
-			return fmt.Errorf("harness: %s: %w", what, &EndedError{Stands: e})
+			return about(&EndedError{Stands: e}, "%s", what)
 		}
 		return fmt.Errorf("%w: %s", ErrClosedID, what)
 	case session.WhyOpen:

@@ -172,7 +172,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -316,13 +315,13 @@ func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadabl
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("harness: sessions of %s: %w", h.cfg.ID, translate(err))
+		return nil, nil, about(translate(err), "sessions of %s", h.cfg.ID)
 	}
 	for _, key := range order {
 		st, err := session.Decode(latest[key].Value)
 		if err != nil {
 			unreadable = append(unreadable,
-				Unreadable{Session: sessionOf(key), Err: fmt.Errorf("harness: document %s: %w", key, err)})
+				Unreadable{Session: sessionOf(key), Err: about(err, "document %s", key)})
 			continue
 		}
 		all = append(all, st)
@@ -414,15 +413,15 @@ func (h *Harness) owned() []*Session {
 func (h *Harness) session(id string) (*Session, error) {
 	ref := events.Ref{Harness: h.cfg.ID, Session: id}
 	if err := ref.Validate(); err != nil {
-		return nil, fmt.Errorf("harness: session %.40q: %w", id, err)
+		return nil, about(err, "session %.40q", id)
 	}
 	if err := h.ctx.Err(); err != nil {
-		return nil, fmt.Errorf("harness: session %s: %w", id, context.Cause(h.ctx))
+		return nil, about(context.Cause(h.ctx), "session %s", id)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state == leaseDraining {
-		return nil, fmt.Errorf("harness: session %s: %w", id, ErrClosed)
+		return nil, about(ErrClosed, "session %s", id)
 	}
 	s := h.sessions[id]
 	if s == nil {
@@ -489,7 +488,7 @@ func (h *Harness) Close(ctx context.Context) error {
 	}
 	l.cancel(ErrClosed)
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("harness: close %s: %w", h.cfg.ID, err)
+		return about(err, "close %s", h.cfg.ID)
 	}
 	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Msg("left")
 	h.lines.flush(ctx)

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -109,7 +108,7 @@ func (t *Turn) about(ctx context.Context) (key string, since, began uint64, err 
 	if st.Turn == nil || st.Turn.ID != t.id {
 		t.s.mu.Lock()
 		defer t.s.mu.Unlock()
-		return "", 0, 0, fmt.Errorf("harness: turn %s in %s: %w", t.id, t.s.ref, t.s.endOf(session.EntityTurn, t.id))
+		return "", 0, 0, about(t.s.endOf(session.EntityTurn, t.id), "turn %s in %s", t.id, t.s.ref)
 	}
 	message, first := st.Turn.Message, t.id
 	since = st.Turn.MessageSeq
@@ -156,7 +155,7 @@ func (t *Turn) inLog(ctx context.Context, look func(*logIndex)) error {
 	select {
 	case s.indexing <- struct{}{}:
 	case <-ctx.Done():
-		return fmt.Errorf("harness: read %s: %w", s.ref, context.Cause(ctx))
+		return about(context.Cause(ctx), "read %s", s.ref)
 	}
 	defer func() { <-s.indexing }()
 	if x := s.index; x == nil || x.turn != t.id && len(x.begins)+len(x.turns) > indexMax {
@@ -169,10 +168,10 @@ func (t *Turn) inLog(ctx context.Context, look func(*logIndex)) error {
 		return nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return fmt.Errorf("harness: read %s: %w", t.s.ref, cause)
+		return about(cause, "read %s", t.s.ref)
 	}
 	if err != nil {
-		return fmt.Errorf("harness: read %s: %w", t.s.ref, translate(err))
+		return about(translate(err), "read %s", t.s.ref)
 	}
 	look(s.index)
 	return nil

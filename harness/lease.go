@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -149,7 +148,7 @@ func (h *Harness) renew(ctx context.Context) error {
 	l, state := h.term, h.state
 	h.mu.Unlock()
 	if err := l.lease.RenewWith(ctx, func() []byte { return h.value(l, state) }); err != nil {
-		return fmt.Errorf("harness: lease of %s as %s: %w", h.cfg.ID, state, translate(err))
+		return about(translate(err), "lease of %s as %s", h.cfg.ID, state)
 	}
 	return nil
 }
@@ -161,14 +160,14 @@ func (h *Harness) Ready(ctx context.Context) error {
 	h.mu.Lock()
 	if err := context.Cause(h.ctx); err != nil || h.state == leaseDraining {
 		h.mu.Unlock()
-		return fmt.Errorf("harness: ready %s: %w", h.cfg.ID, cmp.Or(err, ErrClosed))
+		return about(cmp.Or(err, ErrClosed), "ready %s", h.cfg.ID)
 	}
 	h.state = leaseReady
 	h.mu.Unlock()
 	for {
 		l, err := h.alive(ctx)
 		if err != nil {
-			return fmt.Errorf("harness: ready %s: %w", h.cfg.ID, err)
+			return about(err, "ready %s", h.cfg.ID)
 		}
 		if err = h.renew(ctx); !errors.Is(err, ErrLeaseLost) {
 			return err
@@ -473,7 +472,7 @@ func (h *Harness) AbandonBecause(ctx context.Context, detail string) error {
 	err := l.lease.RenewWith(ctx, func() []byte { return h.valueWith(l, leaseDraining, detail) })
 	l.cancel(ErrClosed)
 	if err != nil {
-		return fmt.Errorf("harness: abandon %s: %w", h.cfg.ID, translate(err))
+		return about(translate(err), "abandon %s", h.cfg.ID)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type Message struct {
 func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	content, err := encode(m.Content)
 	if err != nil {
-		return m.ID, fmt.Errorf("harness: send to %s: content: %w", m.Session, err)
+		return m.ID, about(err, "send to %s: content", m.Session)
 	}
 	req := request.Send{Ref: events.Ref{Harness: m.Harness, Session: m.Session}, Message: m.ID, Content: content,
 		Synthetic: m.Synthetic, By: m.By}
@@ -53,14 +53,13 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	}
 	if len(content) > events.ContentBytesMax {
 		if req.Object, err = h.bus.Objects.Put(ctx, req.Ref, content); err != nil {
-			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness,
-				req.Session, translate(err))
+			return req.Message, about(translate(err), "send %s to %s/%s: content", req.Message, req.Harness,
+				req.Session)
 		}
 		req.Content = nil
 	}
 	if err := h.send(ctx, req); err != nil {
-		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session,
-			translate(err))
+		return req.Message, about(translate(err), "send %s to %s/%s", req.Message, req.Harness, req.Session)
 	}
 	return req.Message, nil
 }
@@ -102,7 +101,7 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	}
 	c, err := t.s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
-		return nil, fmt.Errorf("harness: message %s in %s: %w", r.Message, t.s.ref, translate(err))
+		return nil, about(translate(err), "message %s in %s", r.Message, t.s.ref)
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
@@ -122,7 +121,7 @@ func (t *Turn) stored(ctx context.Context, message, name string) (json.RawMessag
 		return nil, fmt.Errorf("%w: message %s in %s: its content %s is gone", ErrUnknown, message, t.s.ref, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("harness: message %s in %s: %w", message, t.s.ref, translate(err))
+		return nil, about(translate(err), "message %s in %s", message, t.s.ref)
 	}
 	return content, nil
 }
@@ -135,7 +134,7 @@ func (t *Turn) Options(v any) (bool, error) {
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return true, fmt.Errorf("harness: turn %s: options: %w", t.id, err)
+		return true, about(err, "turn %s: options", t.id)
 	}
 	return true, nil
 }
@@ -172,7 +171,7 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 func (s *Session) resultAt(ctx context.Context, call string, e session.Ending) (Result, error) {
 	c, err := s.h.bus.Log.Commit(ctx, e.Seq)
 	if err != nil {
-		return Result{}, fmt.Errorf("harness: the end of call %s in %s: %w", call, s.ref, translate(err))
+		return Result{}, about(translate(err), "the end of call %s in %s", call, s.ref)
 	}
 	r := Result{Outcome: e.Outcome, Reason: e.Reason}
 	for i := range c.Events {
@@ -247,7 +246,7 @@ func (s *Session) output(ctx context.Context, call string, f events.ToolComplete
 		return nil, fmt.Errorf("%w: the output of call %s in %s: its content %s is gone", ErrUnknown, call, s.ref, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("harness: the output of call %s in %s: %w", call, s.ref, translate(err))
+		return nil, about(translate(err), "the output of call %s in %s", call, s.ref)
 	}
 	return content, nil
 }

@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -130,7 +129,7 @@ func (t *Turn) endCall(ctx context.Context, call string, a Answer) error {
 	if a.Status == session.Answered {
 		output, err := encode(a.Answers)
 		if err != nil {
-			return fmt.Errorf("harness: call %s: output: %w", call, err)
+			return about(err, "call %s: output", call)
 		}
 		end = events.ToolCompleted{Call: call, Output: output}
 	} else {

@@ -58,7 +58,7 @@ type Adopt struct {
 func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
-		return nil, fmt.Errorf("harness: open %s: native: %w", id, err)
+		return nil, about(err, "open %s: native", id)
 	}
 	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall,
 		Root: o.Root, Title: o.Title,
@@ -160,7 +160,7 @@ func noRoom(full bool, id string) error {
 func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
 	adopt, err := encoded(adopt)
 	if err != nil {
-		return nil, fmt.Errorf("harness: claim %s: %w", id, err)
+		return nil, about(err, "claim %s", id)
 	}
 	var rest [][]events.Fact
 	s, how, err := h.own(ctx, id, func(s *Session, l *term) (facts []events.Fact, err error) {
@@ -209,7 +209,7 @@ func (s *Session) readTurn(ctx context.Context, t *Turn, st *session.State) erro
 		return &c, err
 	})
 	if err != nil {
-		return fmt.Errorf("harness: turn %s in %s: %w", t.id, s.ref, translate(err))
+		return about(translate(err), "turn %s in %s", t.id, s.ref)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,7 @@ func (s *Session) split(beside, facts []events.Fact) (commits [][]events.Fact, e
 		e := events.New(s.h.bus.NewID(), events.HarnessSource(s.ref.Harness, incarnation), s.ref, math.MaxUint64, at, f)
 		body, err := events.EncodeBatch([]events.Event{e})
 		if err != nil {
-			return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
+			return nil, about(err, "%s", s.ref)
 		}
 		more := len(body) - 1 // a comma in place of two brackets
 		bytes += more
@@ -326,7 +326,7 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *term
 	if h.ctx.Err() != nil {
 		err = errors.Join(context.Cause(h.ctx), err)
 	}
-	return nil, how, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
+	return nil, how, about(translate(err), "claim %s", s.ref)
 }
 
 func (h *Harness) ownNow(ctx context.Context, s *Session,

@@ -89,7 +89,7 @@ func (p Prompt) over(f events.PromptRequested) (events.PromptRequested, error) {
 	}
 	native, err := encode(p.Native)
 	if err != nil {
-		return f, fmt.Errorf("harness: prompt %s: native: %w", p.ID, err)
+		return f, about(err, "prompt %s: native", p.ID)
 	}
 	f.Native = native
 	return f, nil
@@ -115,7 +115,7 @@ func (p Prompt) requested(turn string) (events.PromptRequested, error) {
 	}
 	var err error
 	if f.Native, err = encode(p.Native); err != nil {
-		err = fmt.Errorf("harness: prompt %s: native: %w", p.ID, err)
+		err = about(err, "prompt %s: native", p.ID)
 	}
 	return f, err
 }
@@ -243,7 +243,7 @@ func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f e
 		answered()
 	case <-ctx.Done():
 		answered()
-		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", f.Prompt, s.ref, context.Cause(ctx))
+		return Answer{}, about(context.Cause(ctx), "prompt %s in %s", f.Prompt, s.ref)
 	}
 	if w.err == nil && !s.have(f.Prompt, w.seq) {
 		return Answer{}, errTakenBack
@@ -282,7 +282,7 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 	if errors.Is(err, errBody) {
 		again, err2 := s.again(ctx, p, open)
 		if err2 != nil {
-			return 0, fmt.Errorf("harness: %s: %w", s.ref, translate(err2))
+			return 0, about(translate(err2), "%s", s.ref)
 		}
 		err = s.append(ctx, check, again)
 	}
@@ -375,7 +375,7 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
 	c, err := s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
-		return Answer{}, fmt.Errorf("harness: the settlement of prompt %s in %s: %w", prompt, s.ref, translate(err))
+		return Answer{}, about(translate(err), "the settlement of prompt %s in %s", prompt, s.ref)
 	}
 	if err := s.verifyOwner(ctx); err != nil {
 		return Answer{}, err
@@ -500,7 +500,7 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			select {
 			case <-l.ctx.Done(): // an overdue lease is not renewed any more
 			case <-ctx.Done():
-				return fmt.Errorf("harness: %s: %w", s.ref, context.Cause(ctx))
+				return about(context.Cause(ctx), "%s", s.ref)
 			}
 		}
 		if l.ctx.Err() != nil {

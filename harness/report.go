@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +67,7 @@ func (s *Session) holdBack(f events.UsageReported) (held bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ownership == apart {
-		return false, fmt.Errorf("harness: %s: %w", s.ref, s.why)
+		return false, about(s.why, "%s", s.ref)
 	}
 	u := &s.usage
 	if wait := usageEvery - time.Since(u.at); wait > 0 && !s.storedAtOnce(f) {

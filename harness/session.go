@@ -202,12 +202,12 @@ func (s *Session) Regain(ctx context.Context) error {
 		case owner:
 			return nil
 		case apart:
-			return fmt.Errorf("harness: %s: %w", s.ref, why)
+			return about(why, "%s", s.ref)
 		}
 		select {
 		case <-resumed:
 		case <-ctx.Done():
-			return fmt.Errorf("harness: regain %s: %w", s.ref, context.Cause(ctx))
+			return about(context.Cause(ctx), "regain %s", s.ref)
 		}
 	}
 }
@@ -365,7 +365,7 @@ func (s *Session) compare(ctx context.Context) error {
 		case errors.Is(err, bus.ErrNotFound):
 			return nil
 		case err != nil:
-			return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
+			return about(translate(err), "read %s", s.ref)
 		case log.LastOf(&c).First != last.First:
 			err := fmt.Errorf("%w: the log has another commit in the place of %d", ErrFenced, last.Seq)
 			s.drop(err)
@@ -386,7 +386,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	s.mu.Unlock()
 	cs, err := s.h.bus.Log.Read(ctx, s.ref, from)
 	if err != nil {
-		return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
+		return about(translate(err), "read %s", s.ref)
 	}
 	end := from - 1
 	if len(cs) > 0 {
@@ -486,7 +486,7 @@ func (s *Session) part(why error) {
 		close(s.resumed)
 	}
 	s.ownership, s.why = apart, why
-	err := fmt.Errorf("harness: %s: %w", s.ref, why)
+	err := about(why, "%s", s.ref)
 	s.cancel(err)
 	s.turn, s.compact = nil, nil
 	for _, o := range slices.Concat(s.kept, s.queue) {

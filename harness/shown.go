@@ -36,8 +36,8 @@ func asStored(f events.PromptRequested) ([]byte, error) {
 }
 
 // sameShown returns [ErrNameTaken] if the commit asked requests the prompt of want with another kind, title or
-// questions: a decision about that question decides nothing here. about names the question in the error.
-func (s *Session) sameShown(ctx context.Context, about string, want events.PromptRequested, asked uint64) error {
+// questions: a decision about that question decides nothing here. name is that of the question, for the error.
+func (s *Session) sameShown(ctx context.Context, name string, want events.PromptRequested, asked uint64) error {
 	if asked == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Session) sameShown(ctx context.Context, about string, want events.Promp
 	}
 	c, err := s.h.bus.Log.Commit(ctx, asked)
 	if err != nil {
-		return fmt.Errorf("harness: %s in %s: %w", about, s.ref, translate(err))
+		return about(translate(err), "%s in %s", name, s.ref)
 	}
 	for i := range c.Events {
 		was, ok := c.Events[i].Fact.(events.PromptRequested)
@@ -65,7 +65,7 @@ func (s *Session) sameShown(ctx context.Context, about string, want events.Promp
 			return err
 		}
 		if !bytes.Equal(one, other) {
-			return fmt.Errorf("%w: %s in %s: %q was asked, and this is %q", ErrNameTaken, about, s.ref, was.Title,
+			return fmt.Errorf("%w: %s in %s: %q was asked, and this is %q", ErrNameTaken, name, s.ref, was.Title,
 				want.Title)
 		}
 	}

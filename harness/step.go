@@ -180,7 +180,7 @@ func (t *Turn) within(ctx context.Context) (context.Context, context.CancelFunc)
 func (t *Turn) running(st *session.State, epoch uint64) error {
 	switch {
 	case st.Turn == nil || st.Turn.ID != t.id:
-		return fmt.Errorf("harness: turn %s in %s: %w", t.id, t.s.ref, t.s.endOf(session.EntityTurn, t.id))
+		return about(t.s.endOf(session.EntityTurn, t.id), "turn %s in %s", t.id, t.s.ref)
 	case st.Epoch != epoch:
 		return errLookAgain
 	}
@@ -199,7 +199,7 @@ func (t *Turn) step(ctx context.Context, name string, options []StepOption,
 	}
 	input, err := encode(o.input)
 	if err != nil {
-		return nil, fmt.Errorf("harness: step %s: input: %w", name, err)
+		return nil, about(err, "step %s: input", name)
 	}
 	release, err := t.begin(nameOfStep, name)
 	if err != nil {
@@ -377,7 +377,7 @@ func (t *Turn) sameInput(ctx context.Context, name, call string, input json.RawM
 	}
 	c, err := t.s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
-		return fmt.Errorf("harness: step %s in %s: %w", name, t.s.ref, translate(err))
+		return about(translate(err), "step %s in %s", name, t.s.ref)
 	}
 	for i := range c.Events {
 		f, ok := c.Events[i].Fact.(events.ToolStarted)
@@ -478,8 +478,7 @@ func (t *Turn) sendResult(ctx context.Context, name, call string) error {
 		t.s.mu.Unlock()
 	}
 	if err != nil {
-		return fmt.Errorf("harness: step %s in %s: it ran, and its result is not kept: %w", name, t.s.ref,
-			translate(err))
+		return about(translate(err), "step %s in %s: it ran, and its result is not kept", name, t.s.ref)
 	}
 	return nil
 }

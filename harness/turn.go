@@ -117,7 +117,7 @@ func (s *Session) stoppedSince(st *session.State, known uint64, start *write, id
 	if moved := trial.State().Pending.Stop; moved == nil || moved.Turn != id {
 		return nil
 	}
-	return fmt.Errorf("harness: turn %s in %s: %w", id, s.ref, &StopError{Actor: events.ActorPerson})
+	return about(&StopError{Actor: events.ActorPerson}, "turn %s in %s", id, s.ref)
 }
 
 // attachTurn reports whether a turn need not be started: it is this process's already. From then on Work leaves it
@@ -162,17 +162,17 @@ func (s *Session) starting(ctx context.Context, start StartOptions) (facts []eve
 	id = orNew(s, start.ID)
 	content, err := encode(start.Content)
 	if err != nil {
-		return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, err)
+		return nil, "", about(err, "turn %s: content", id)
 	}
 	if len(content) > events.ContentBytesMax {
 		if start.Ref, err = s.h.bus.Objects.Put(ctx, s.ref, content); err != nil {
-			return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, translate(err))
+			return nil, "", about(translate(err), "turn %s: content", id)
 		}
 		content = nil
 	}
 	options, err := encode(start.Options)
 	if err != nil {
-		return nil, "", fmt.Errorf("harness: turn %s: options: %w", id, err)
+		return nil, "", about(err, "turn %s: options", id)
 	}
 	if content != nil || start.Ref != "" {
 		start.Message = orNew(s, start.Message)
@@ -357,7 +357,7 @@ type Call struct {
 func (t *Turn) Tool(ctx context.Context, tool ToolOptions) (*Call, error) {
 	input, err := encode(tool.Input)
 	if err != nil {
-		return nil, fmt.Errorf("harness: call %s: input: %w", tool.ID, err)
+		return nil, about(err, "call %s: input", tool.ID)
 	}
 	id := orNew(t.s, tool.ID)
 	err = t.s.Append(ctx, events.ToolStarted{Call: id, Turn: t.id, Name: tool.Name, Title: tool.Title, Input: input,
@@ -381,10 +381,10 @@ func (c *Call) ID() string { return c.id }
 func (c *Call) Complete(ctx context.Context, output any) error {
 	raw, err := encode(output)
 	if err != nil {
-		return fmt.Errorf("harness: call %s: output: %w", c.id, err)
+		return about(err, "call %s: output", c.id)
 	}
 	if raw, err = c.s.outputOf(ctx, raw); err != nil {
-		return fmt.Errorf("harness: call %s: output: %w", c.id, translate(err))
+		return about(translate(err), "call %s: output", c.id)
 	}
 	return c.s.Append(ctx, events.ToolCompleted{Call: c.id, Output: raw})
 }

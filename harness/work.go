@@ -135,7 +135,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		return fmt.Errorf("harness: work of %s: Work runs already", h.cfg.ID)
 	case h.state == leaseStarting && h.ctx.Err() == nil:
 		h.mu.Unlock()
-		return fmt.Errorf("harness: work of %s: %w", h.cfg.ID, ErrNotReady)
+		return about(ErrNotReady, "work of %s", h.cfg.ID)
 	}
 	h.working = true
 	for id := range h.sessions {
@@ -155,7 +155,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		case <-ctx.Done():
 			return k.end(ctx, nil)
 		case <-h.ctx.Done():
-			return k.end(ctx, fmt.Errorf("harness: work of %s: %w", h.cfg.ID, context.Cause(h.ctx)))
+			return k.end(ctx, about(context.Cause(h.ctx), "work of %s", h.cfg.ID))
 		}
 	}
 }
@@ -490,7 +490,7 @@ func (k *workLoop) choose(s *Session, j *workItem) choice {
 		c.err = fmt.Errorf("%w: %w", events.ErrMalformed, c.err)
 	}
 	if c.err != nil {
-		c.err = fmt.Errorf("harness: the options of turn %s in %s: %w", c.turn, s.ref, c.err)
+		c.err = about(c.err, "the options of turn %s in %s", c.turn, s.ref)
 	}
 	return c
 }
@@ -517,7 +517,7 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 		return &c, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("harness: work of %s: %w", s.ref, translate(err))
+		return nil, about(translate(err), "work of %s", s.ref)
 	}
 	switch {
 	case w.Compaction == nil:

@@ -48,12 +48,15 @@ func (a *app) checkLogin(cmd *cobra.Command) error {
 }
 
 // connect opens the connection of a command, within --timeout.
-func (a *app) connect(ctx context.Context) (*bus.Bus, error) {
+func (a *app) connect(ctx context.Context) (*bus.Bus, error) { return a.connectAs(ctx, "cli") }
+
+// connectAs is connect under a name that the broker shows.
+func (a *app) connectAs(ctx context.Context, name string) (*bus.Bus, error) {
 	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	var b *bus.Bus
 	err := a.whileTrying(func() (err error) {
-		b, err = bus.Open(limited, a.busConfig("cli"))
+		b, err = bus.Open(limited, a.busConfig(name))
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

@@ -57,8 +57,12 @@ func doctorCommand(a *app) *cobra.Command {
 		if cmd.Context().Err() != nil { // what was found since then is not about the cell
 			return errInterrupted
 		}
-		if sayErr := a.printFindings(found); sayErr != nil || err != nil {
+		if sayErr := a.printFindings(found); sayErr != nil {
 			return errors.Join(err, sayErr)
+		}
+		last := len(found) - 1
+		if err != nil && (last < 0 || found[last].Level != levelWrong) {
+			return err // no finding says it
 		}
 		n := 0
 		for _, f := range found {
@@ -66,10 +70,14 @@ func doctorCommand(a *app) *cobra.Command {
 				n++
 			}
 		}
-		if n > 0 {
-			return fmt.Errorf("%w: %s failed", errUnwell, terminal.Plural(n, "check"))
+		if n == 0 {
+			return nil
 		}
-		return nil
+		unwell := fmt.Errorf("%w: %s failed", errUnwell, terminal.Plural(n, "check"))
+		if err != nil { // the last finding says it, and it decides the exit code
+			return &fault{err, plain(unwell.Error()), ""}
+		}
+		return unwell
 	}
 	return cmd
 }
@@ -120,6 +128,7 @@ func (a *app) examineOver(ctx context.Context, connect func(context.Context) (*b
 	p := &patient{app: a}
 	b, err := connect(ctx)
 	if err != nil {
+		err = a.noBroker(err)
 		p.add("broker", levelWrong, brokerAdvice(err), "%v", err)
 		return p.found, err
 	}

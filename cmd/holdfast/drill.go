@@ -331,9 +331,7 @@ func (a *app) somewhere(ctx context.Context, named bool, do func(ctx context.Con
 
 // connectTo opens a connection to a broker within --timeout.
 func (a *app) connectTo(ctx context.Context, url, name string) (*bus.Bus, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	cfg := a.busConfig(name)
-	cfg.URL = url
-	return bus.Open(ctx, cfg)
+	at := *a
+	at.nats = url
+	return at.connectAs(ctx, name)
 }

@@ -40,13 +40,22 @@ func (f *fault) Error() string { return f.text }
 // Unwrap returns the error itself.
 func (f *fault) Unwrap() error { return f.error }
 
+// answerMin is the shortest time limit after which a broker without an answer is suspected, and not the limit.
+const answerMin = time.Second
+
 // noBroker says that a connection was not made.
 func (a *app) noBroker(err error) error {
 	url := bus.Redacted(a.nats)
 	switch {
+	case errors.Is(err, bus.ErrNoAnswer) && a.timeout < answerMin:
+		return &fault{err, fmt.Sprintf("no answer from %s within %s, the time limit of this command (--timeout)", url,
+			a.timeout), ""}
 	case errors.Is(err, bus.ErrNoAnswer):
 		return &fault{err, fmt.Sprintf("the broker at %s accepts connections, but its JetStream does not answer: "+
 			"tried for %s", url, a.timeout), brokerAdvice(err)}
+	case errors.Is(err, bus.ErrNoJetStream):
+		return &fault{err, fmt.Sprintf("the broker at %s has no JetStream, or none for this login", url),
+			brokerAdvice(err)}
 	case errors.Is(err, bus.ErrUnreachable) && !errors.Is(err, bus.ErrTLS):
 		return &fault{err, fmt.Sprintf("no broker answers at %s: tried for %s", url, a.timeout),
 			whyNoAnswer(a.nats) + "start one with `holdfast up`, or say where it is with --nats"}

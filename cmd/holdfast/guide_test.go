@@ -30,7 +30,6 @@ const (
 	scriptTest = "TestWithoutAnAccount of examples/agent runs it"
 	retryTest  = "TestScripts/later and TestScripts/recover run such a command"
 	clientTest = "a command of NATS: TestOtherClients of test/cell watches the bucket with it"
-	nodes      = " --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 "
 	onNodes    = "needs a cluster: test/cell runs the services on one, with their users"
 )
 
@@ -105,14 +104,14 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"./bin/holdfast resume agent/demo         " +
 		"# continue after a crash, if the policy leaves that to a person": retryTest,
 	"nats kv watch hf_state 'blocker.>'": clientTest,
-	"holdfast ledger    " + nodes +
-		"--creds ledger.creds --replicas 3": onNodes,
-	"holdfast retry     " + nodes +
-		"--creds retry.creds --replicas 3": onNodes,
-	"holdfast compaction" + nodes +
-		"--creds compaction.creds --replicas 3": onNodes,
-	"holdfast reconciler" + nodes +
-		"--creds reconciler.creds --replicas 3": onNodes,
+	"holdfast ledger     --nats nats://holdfast-ledger@n1:4222 " +
+		"--password-file secrets/holdfast-ledger/password --replicas 3": onNodes,
+	"holdfast retry      --nats nats://holdfast-retry@n1:4222 " +
+		"--password-file secrets/holdfast-retry/password --replicas 3": onNodes,
+	"holdfast compaction --nats nats://holdfast-compaction@n1:4222 " +
+		"--password-file secrets/holdfast-compaction/password --replicas 3": onNodes,
+	"holdfast reconciler --nats nats://holdfast-reconciler@n1:4222 " +
+		"--password-file secrets/holdfast-reconciler/password --replicas 3": onNodes,
 }, "operate.md": {
 	backupGuide:  drillTest,
 	restoreGuide: drillTest,

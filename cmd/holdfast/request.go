@@ -130,13 +130,13 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 	open := st.PendingPrompts()
 	if len(args) > 0 {
 		_, ended := st.Ended(session.EntityPrompt, args[0])
-		if ended || st.Prompts[args[0]] != nil || len(open) != 1 {
+		if ended || st.Prompts[args[0]] != nil || len(open) > 1 {
 			return args[0], args[1:], nil
 		}
 	}
 	switch len(open) {
 	case 0:
-		return "", nil, events.NotFound("prompt", "nothing waits in "+st.Ref().String())
+		return "", nil, nothingWaits(st.Ref(), args)
 	case 1:
 	default:
 		return "", nil, fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), st.Ref(),
@@ -161,7 +161,21 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 		return "", nil, &fault{errors.New("an answer names no question"),
 			fmt.Sprintf("%q is no QUESTION=ANSWER, as the answer before it is", terminal.Clean(args[at])), how}
 	}
-	return "", nil, &notOffered{events.NotFound("prompt", args[0]), text + "\n  " + how}
+	refusal := events.NotFound("prompt", args[0])
+	if len(args) == 1 && !isRequest(prompt) && len(prompt.Questions) == 1 {
+		text = terminal.Clean(fmt.Sprintf("%q is neither an answer that is offered nor a prompt of %s", args[0], st.Ref()))
+		return "", nil, &fault{refusal, text, how}
+	}
+	return "", nil, &notOffered{refusal, text + "\n  " + how}
+}
+
+// nothingWaits is the error of an answer to a session without a prompt that waits, and without the named one.
+func nothingWaits(r events.Ref, args []string) error {
+	text := "nothing waits for a person in " + r.String()
+	if len(args) == 0 {
+		return &fault{events.NotFound("prompt", text), terminal.Clean(text), ""}
+	}
+	return &fault{events.NotFound("prompt", args[0]), terminal.Clean(text + ", and it has no prompt " + args[0]), ""}
 }
 
 // isRequest reports whether a prompt asks for a yes: a permission or a plan, and no question.
@@ -246,6 +260,7 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 	}
 	var answers []events.Answer
 	_, again := terminalFD(a.Stdin)
+	skipping := false // the person has been asked whether to skip the question
 	for i := 0; i < len(questions); i++ {
 		q := &questions[i]
 		_, _ = fmt.Fprintf(a.beside, "%s> ", terminal.Clean(q.ID))
@@ -261,7 +276,13 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 		if _, whole := form.Option(q, text); q.Multi && !whole && !q.Custom {
 			values = strings.Split(text, ",")
 		}
-		if wrong := form.Wrong(q, values); wrong != "" && again {
+		wrong := form.Wrong(q, values)
+		if again && wrong == "" && strings.TrimSpace(text) == "" && !skipping {
+			wrong, skipping = "an empty line skips this question: press enter again to skip it, or answer it", true
+		} else {
+			skipping = false
+		}
+		if wrong != "" && again {
 			a.printError("%s", terminal.Clean(wrong))
 			i--
 			continue

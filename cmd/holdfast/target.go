@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -201,7 +202,7 @@ func (p *process) run(ctx context.Context, ts []target) error {
 func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) error {
 	b, err := p.connect(ctx, t.name)
 	if err != nil {
-		return stopped(ctx, err)
+		return stopped(ctx, p.app.noBroker(err))
 	}
 	defer b.Close()
 	if err := b.Layout.Ensure(ctx); err != nil {
@@ -320,8 +321,9 @@ func upCommand(a *app) *cobra.Command {
 		`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all
 services.
 
-It listens on loopback only, needs no account and no configuration, and keeps its data in one directory. Only
-one process can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
+It listens on loopback unless --listen says otherwise. There is no log-in, so every host that reaches it can read
+and write everything. It needs no account and no configuration, and keeps its data in one directory. Only one process
+can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file "+
 			"/run/holdfast.json")
 	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example,
@@ -361,6 +363,10 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 	}
 	if err := health.RemoveStaleNote(a.readyFile); err != nil { // before the broker starts, which may take long
 		return err
+	}
+	if host, _, err := net.SplitHostPort(a.listen); err == nil && !isLoopback(host) {
+		a.printError("--listen %s: the broker has no log-in, so every host that reaches it can read and write everything",
+			terminal.Clean(a.listen))
 	}
 	h, err := health.Listen(ctx, a.http, version)
 	if err != nil {

@@ -154,6 +154,27 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
+// TestSkippedOnATerminal: an empty line skips a question only when the person says so a second time.
+func TestSkippedOnATerminal(t *testing.T) {
+	c, ref := askingCell(t), events.Ref{Harness: "agent", Session: "s1"}
+	x := typeIn(t, c.note.NATS, "answer", "s1")
+	x.shows("size> ")
+	x.press("\n")
+	x.shows("press enter again to skip it")
+	if st := c.folded(ref); len(st.PendingPrompts()) != 1 {
+		t.Errorf("the question is answered: %+v", st.Prompts)
+	}
+	x.press("green\n")
+	x.shows(`"green" is not offered`)
+	x.press("\n")
+	x.shows("press enter again to skip it")
+	x.press("\n")
+	x.shows("answered p1 (agent/s1")
+	if code := x.end(); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, x.screen)
+	}
+}
+
 // TestPermissionOnATerminal: a person who sees the only permission grants it without its name.
 func TestPermissionOnATerminal(t *testing.T) {
 	c := cellWith(t, events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,

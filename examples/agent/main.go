@@ -39,6 +39,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// openAI is the default endpoint, which needs a key.
+const openAI = "https://api.openai.com/v1"
+
 // leaveMaxS is the time limit for a graceful end, in seconds.
 const leaveMaxS = 10
 
@@ -92,7 +95,7 @@ func flags(args []string, side io.Writer) (config, error) {
 	fs.StringVar(&cfg.prefix, "prefix", "hf", "the cell's prefix")
 	fs.StringVar(&cfg.harness, "harness", "agent", "the harness id: this installation")
 	fs.StringVar(&cfg.session, "session", "demo", "the session that is opened, and that the message goes to")
-	fs.StringVar(&cfg.endpoint, "endpoint", "https://api.openai.com/v1",
+	fs.StringVar(&cfg.endpoint, "endpoint", openAI,
 		"an endpoint that is compatible with OpenAI's; the key is taken from OPENAI_API_KEY")
 	fs.BoolVar(&cfg.script, "script", false, "use a scripted model in this process: no account is needed")
 	fs.StringVar(&cfg.model, "model", "gpt-4o-mini", "the model")
@@ -106,6 +109,10 @@ func flags(args []string, side io.Writer) (config, error) {
 		return cfg, err
 	}
 	cfg.message = strings.Join(fs.Args(), " ")
+	if cfg.key == "" && !cfg.script && cfg.endpoint == openAI {
+		return cfg, errors.New("OPENAI_API_KEY is not set: set it, name another -endpoint, or try -script, which needs " +
+			"no account")
+	}
 	if cfg.script {
 		cfg.model = scriptedModel
 	}

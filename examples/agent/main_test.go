@@ -71,6 +71,16 @@ func TestFlags(t *testing.T) {
 	if err := program(t.Context(), []string{"--no-such"}, io.Discard, io.Discard); err == nil {
 		t.Error("an unknown flag is accepted")
 	}
+	t.Setenv("OPENAI_API_KEY", "")
+	if _, err := flags([]string{"hello"}, io.Discard); err == nil || !strings.Contains(err.Error(), "-script") {
+		t.Errorf("without a key: %v", err)
+	}
+	for _, args := range [][]string{{"-script"}, {"-endpoint", "http://127.0.0.1:1/v1"}} {
+		if _, err := flags(args, io.Discard); err != nil {
+			t.Errorf("%q without a key: %v", args, err)
+		}
+	}
+	t.Setenv("OPENAI_API_KEY", "secret")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := program(ctx, []string{"--nats", "nats://127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err,

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"os"
 	"os/exec"
@@ -28,13 +29,18 @@ func deploy(ctx context.Context, turn *harness.Turn) error {
 	}
 	out, err := harness.Step(ctx, turn, "deploy", func(ctx context.Context) (string, error) {
 		out, err := exec.CommandContext(ctx, "./deploy.sh", env).CombinedOutput()
+		if err != nil { // people read it with `holdfast show`; the turn is tried once more
+			err = fmt.Errorf("%w: %s", err, out)
+		}
 		return string(out), err
 	})
 	if errors.Is(err, harness.ErrOutcomeUnknown) { // killed while it ran: ask, and do not run it again
 		_, err = turn.AskOnce(ctx, "is-it-up", harness.Prompt{Questions: []events.Question{{ID: "up",
 			Question: "./deploy.sh was cut off. Is " + env + " up?"}}})
 	}
-	log.Print(out)
+	if out != "" {
+		log.Print(out)
+	}
 	return err
 }
 

@@ -204,6 +204,30 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
+// TestCommandFails: a command that fails is run once more, and people read what it printed.
+func TestCommandFails(t *testing.T) {
+	w := newWorld(t)
+	w.ok(os.WriteFile(filepath.Join(w.dir, "deploy.sh"),
+		[]byte("#!/bin/sh\necho \"$1\" >> ran\necho disk full on node 7 >&2\nexit 3\n"), 0o700))
+	w.starts()
+	w.until("the session", func(st *session.State) bool { return st.Opened() })
+	w.ok(w.bus.Services.Request(w.ctx, "compaction", "send", map[string]any{"harness": shop.Harness,
+		"session": shop.Session, "message": "m1", "content": "deploy", "by": "ada"}, nil))
+	w.prompt("which-env")
+	w.answers("which-env", "env", "staging", "")
+	w.prompt("may-deploy")
+	w.answers("may-deploy", events.PermissionQuestion, "once", "")
+	st := w.until("the end", func(st *session.State) bool {
+		return st.LastTurn != nil && st.Turn == nil && st.Pending.Turn == nil && st.LastTurn.Cause == events.CauseRetry
+	})
+	if e := st.LastTurn.Error; e == nil || !strings.Contains(e.Text, "exit status 3: disk full on node 7") {
+		t.Errorf("people read %+v", e)
+	}
+	if got := w.ran(); got != "staging\nstaging\n" {
+		t.Errorf("it ran for %q", got)
+	}
+}
+
 // TestStartedTwice: the first process ends when a second one is started, and prints why.
 func TestStartedTwice(t *testing.T) {
 	w := newWorld(t)

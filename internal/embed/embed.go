@@ -244,7 +244,16 @@ func (s *Server) URL() string {
 	if s.cfg.Listen == "" {
 		return ""
 	}
-	return "nats://" + s.cfg.Listen
+	return "nats://" + reachable(s.cfg.Listen)
+}
+
+// reachable returns the address at which this machine reaches what listens on an address: loopback for all addresses.
+func reachable(at string) string {
+	host, port, err := net.SplitHostPort(at)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return at
 }
 
 // WebsocketAddr returns host:port for websockets, "" when the server accepts none.

@@ -204,3 +204,13 @@ func write(t *testing.T, path, body string) {
 		t.Fatal(err)
 	}
 }
+
+// TestReachable: a server that listens on all addresses is reached on loopback.
+func TestReachable(t *testing.T) {
+	for at, want := range map[string]string{"127.0.0.1:1": "127.0.0.1:1", "0.0.0.0:1": "127.0.0.1:1",
+		"[::]:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "192.0.2.1:1": "192.0.2.1:1", "host:1": "host:1"} {
+		if got := reachable(at); got != want {
+			t.Errorf("%s: %s, want %s", at, got, want)
+		}
+	}
+}
