@@ -9,13 +9,13 @@ import (
 // TestNameOfThePackageStandsOnce: an error names this package once, and keeps what it is.
 func TestNameOfThePackageStandsOnce(t *testing.T) {
 	err := about(about(ErrFenced, "session %s", "s"), "append to %s", "a/s")
-	if want := "harness: append to a/s: session s: fenced: the session was taken from this process"; err.Error() != want ||
-		!errors.Is(err, ErrFenced) {
+	const want = "harness: append to a/s: session s: fenced: the session was taken from this process"
+	if err.Error() != want || !errors.Is(err, ErrFenced) {
 		t.Errorf("%v", err)
 	}
 	h := &Harness{cfg: Config{ID: "a"}, state: leaseStarting, ctx: context.Background()}
-	if err := h.Work(context.Background(), Worker{Turn: func(context.Context, *Turn) error { return nil }}); err == nil ||
-		err.Error() != "harness: work of a: "+ErrNotReady.Error()[len("harness: "):] {
+	err = h.Work(context.Background(), Worker{Turn: func(context.Context, *Turn) error { return nil }})
+	if err == nil || err.Error() != "harness: work of a: "+ErrNotReady.Error()[len("harness: "):] {
 		t.Errorf("%v", err)
 	}
 }

@@ -163,7 +163,8 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 	}
 	refusal := events.NotFound("prompt", args[0])
 	if len(args) == 1 && !isRequest(prompt) && len(prompt.Questions) == 1 {
-		text = terminal.Clean(fmt.Sprintf("%q is neither an answer that is offered nor a prompt of %s", args[0], st.Ref()))
+		text = terminal.Clean(fmt.Sprintf("%q is neither an answer that is offered nor a prompt of %s", args[0],
+			st.Ref()))
 		return "", nil, &fault{refusal, text, how}
 	}
 	return "", nil, &notOffered{refusal, text + "\n  " + how}

@@ -365,8 +365,8 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 		return err
 	}
 	if host, _, err := net.SplitHostPort(a.listen); err == nil && !isLoopback(host) {
-		a.printError("--listen %s: the broker has no log-in, so every host that reaches it can read and write everything",
-			terminal.Clean(a.listen))
+		a.printError("--listen %s: the broker has no log-in, so every host that reaches it can read and write "+
+			"everything", terminal.Clean(a.listen))
 	}
 	h, err := health.Listen(ctx, a.http, version)
 	if err != nil {

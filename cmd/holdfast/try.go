@@ -167,8 +167,9 @@ func (t *tour) heading(title, text string) error {
 
 // crash plays the recorded crash.
 func (t *tour) crash(ctx context.Context) error {
-	if err := t.heading("1 of 3: a real crash, played again",
-		"An OpenCode server was killed at work. It shows for ever that this runs;\nhere it is closed:\n\n"); err != nil {
+	err := t.heading("1 of 3: a real crash, played again", "An OpenCode server was killed at work. It shows for ever "+
+		"that this runs;\nhere it is closed:\n\n")
+	if err != nil {
 		return err
 	}
 	trace, err := opencode.ReadTrace(bytes.NewReader(opencode.RecordedCrash))

@@ -110,8 +110,8 @@ func flags(args []string, side io.Writer) (config, error) {
 	}
 	cfg.message = strings.Join(fs.Args(), " ")
 	if cfg.key == "" && !cfg.script && cfg.endpoint == openAI {
-		return cfg, errors.New("OPENAI_API_KEY is not set: set it, name another -endpoint, or try -script, which needs " +
-			"no account")
+		return cfg, errors.New("OPENAI_API_KEY is not set: set it, name another -endpoint, or try -script, which " +
+			"needs no account")
 	}
 	if cfg.script {
 		cfg.model = scriptedModel
