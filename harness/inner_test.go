@@ -151,7 +151,7 @@ func TestWithoutAConnection(t *testing.T) {
 			_, err := x.s.StartTurn(ctx, StartOptions{ID: "t2", Content: large})
 			return err
 		},
-		": content: harness": func(ctx context.Context) error {
+		": content: broker": func(ctx context.Context) error {
 			_, err := x.h.Send(ctx, Message{Session: "s", Content: large})
 			return err
 		},
