@@ -309,3 +309,57 @@ func TestSeveralRowsHaveOneAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A row whose form says no gets no answer together with others, whether it is the open row or not.
+func TestRowThatIsRefusedHasNoCommonAnswer(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "tests", harness.OpenOptions{})
+	for _, id := range []string{"a", "b"} {
+		c.permit(s, turn, id, "bash: test "+id, "go test ./"+id)
+	}
+	p := board(t, c, "")
+	p.wait(`document.querySelectorAll(".row.waits").length === 2`)
+	p.press("j")
+	p.wait(`holdfast.app.inbox.shown.size === 1`)
+	p.press("xj")
+	p.wait(`holdfast.app.inbox.shown.size === 2`)
+	p.press("xo")
+	p.shows("Answer 2 with “once”")
+	p.press("n")
+	p.wait(`document.activeElement.matches("textarea.reason")`)
+	p.keys("too dangerous")
+	p.press("\x1b")
+	sent := `(globalThis.sent = [], globalThis.ask ??= holdfast.app.net.ask,
+		holdfast.app.net.ask = (service, verb, body) => {
+		if (verb !== "get") sent.push(verb + " " + body.prompt);
+		return ask.call(holdfast.app.net, service, verb, body);
+	}, true)`
+	eval[bool](p, sent)
+	blocked := func(when string) {
+		t.Helper()
+		drawn(p)
+		p.shows("the form of 1 of them says no")
+		if !eval[bool](p, `document.querySelector("#bulk button.main").disabled`) {
+			t.Errorf("%s: the button of the common answer is on", when)
+		}
+		p.press("b")
+		drawn(p)
+		if got := eval[[]string](p, `sent`); len(got) > 0 {
+			t.Errorf("%s: b sent %v", when, got)
+		}
+	}
+	blocked("the open row says no")
+	p.press("k")
+	p.wait(`holdfast.app.inbox.current.endsWith(".a")`)
+	p.press("o")
+	blocked("the other row says no")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open[data-key$=b] .reason")`)
+	p.press("o") // an answer takes the no back
+	p.shows("Answer 2 with “once”")
+	p.press("b")
+	p.wait(`document.querySelectorAll(".row.decided").length === 2`)
+	if got := eval[[]string](p, `sent`); len(got) != 2 {
+		t.Errorf("b sent %v, want two answers", got)
+	}
+}

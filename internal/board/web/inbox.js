@@ -189,6 +189,8 @@ export class Inbox {
   bulkBlocked(rows) {
     const row = this.row();
     if (!row || !this.selected.has(row.version)) return "open one of them and choose its answer";
+    const refuses = rows.filter((r) => this.drafts.get(r.version)?.refusing).length;
+    if (refuses > 0) return `the form of ${refuses} of them says no: send that, or choose an answer there`;
     const why = this.blocked(row);
     if (why) return why;
     if (doc.standing(row, this.draft(row.version).answers)) return "permit one at a time what permits more than one call";
