@@ -67,6 +67,16 @@ export function merge(shown, rows, calm, keep) {
   return { order, held };
 }
 
+// late returns the rows that wait and are not in the list, by group.
+export function late(order, rows) {
+  const shown = new Set(order);
+  const groups = new Map();
+  for (const row of rows.values()) {
+    if (row.waits && !shown.has(row.key)) groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+  }
+  return groups;
+}
+
 // matches says whether a row has all words of a filter in its name, title, kind, tool or agent.
 export function matches(row, filter) {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);

@@ -23,6 +23,8 @@ export class Inbox {
     this.sending = new Set();
     this.selected = new Set(); // versions of rows that get one answer
     this.verdicts = new Map(); // key → what the service replied
+    this.below = new Map(); // key → names of the lines that a row has below its head: no line comes under a hand
+    this.late = new Map(); // group → rows that wait and are held
     this.shown = new Set(); // versions of permissions whose whole input was on the screen
     this.inputs = new Lookups((version) => this.#readInput(version), () => app.draw());
   }
@@ -34,10 +36,31 @@ export class Inbox {
     this.order = order;
     this.held = held;
     this.waiting = 0;
+    if (calm) this.below.clear();
     for (const row of rows.values()) {
       if (row.waits) this.waiting++;
+      if (calm) this.#settle(row);
       if (this.only && doc.same(row, this.only)) this.#link(row);
     }
+    this.late = held > 0 ? doc.late(this.order, rows) : new Map();
+  }
+
+  // lines returns the names of the lines that say what became of a row.
+  lines(row) {
+    return [row.waits ? "" : "became", this.verdicts.has(row.key) ? "verdict" : ""].filter(Boolean);
+  }
+
+  // #settle gives a row the height that it needs now: it says below its head what became of it, and has a form only
+  // while it waits.
+  #settle(row) {
+    if (!row || (row.waits && !this.verdicts.size)) return; // ten thousand rows, most of the time
+    this.below.set(row.key, this.lines(row));
+    if (!row.waits) this.drafts.delete(row.version);
+  }
+
+  // asks says whether a row has its form: while it waits, and while a hand is on it.
+  asks(row) {
+    return row.waits || !this.below.get(row.key)?.includes("became");
   }
 
   // #link shows the row that the address names, also when it is decided, and opens it once.
@@ -63,6 +86,9 @@ export class Inbox {
   refresh() {
     this.order = doc.arrange([...this.app.bucket.rows.values()].filter((row) => row.waits));
     this.held = 0;
+    this.late.clear();
+    this.below.clear();
+    for (const row of this.app.bucket.rows.values()) this.#settle(row);
     this.inputs.forget();
     this.app.draw();
   }
@@ -80,6 +106,7 @@ export class Inbox {
   }
 
   open(key) {
+    for (const k of [this.current, key]) this.#settle(this.app.bucket.rows.get(k));
     this.current = key;
     this.app.draw();
   }
@@ -138,8 +165,8 @@ export class Inbox {
   // blocked says why the answer of a row cannot be sent now, "" when it can.
   blocked(row) {
     if (!this.app.live()) return "not connected: what is shown is old";
-    if (!row.waits) return "it no longer waits";
-    if (this.sending.has(row.key)) return "sending …";
+    const why = this.#over(row);
+    if (why) return why;
     if (row.kind === "permission" && !this.shown.has(row.version)) return "read the whole input first";
     const questions = row.blocker.questions ?? [];
     if (questions.length > 0 && doc.missing(questions, this.draft(row.version).answers).length === questions.length) {
@@ -148,9 +175,21 @@ export class Inbox {
     return "";
   }
 
+  // #over says why nothing can be sent about a row, "" when it can.
+  #over(row) {
+    if (!row.waits) return "it no longer waits";
+    if (this.sending.has(row.key)) return "sending …";
+    return this.draft(row.version).sent ? "stored" : "";
+  }
+
+  // dead says whether the buttons of a row are off.
+  dead(row) {
+    return !this.app.live() || this.#over(row) !== "";
+  }
+
   // submit sends what is in the form of a row: an answer, or a refusal with its reason.
   submit(row) {
-    if (!row) return;
+    if (!row || this.dead(row)) return;
     const draft = this.draft(row.version);
     if (draft.refusing) this.send(row, "reject", { text: draft.reason.trim() || undefined });
     else if (this.blocked(row) === "") {
@@ -224,7 +263,7 @@ export class Inbox {
     const reply = await this.app.net.ask("ledger", verb, { harness, session, prompt, by: this.app.person(), ...body });
     this.sending.delete(row.key);
     this.verdicts.set(row.key, doc.verdict(reply, this.app.now()));
-    if (reply.code === 200) this.drafts.delete(row.version);
+    if (reply.code === 200) this.draft(row.version).sent = true; // the form stays until no hand is on it
     this.app.draw();
   }
 
@@ -270,9 +309,6 @@ export function inboxPage(inbox) {
   const { groups, more } = doc.grouped(inbox.order, app.bucket.rows, inbox.filter, inbox.only);
   return html`
     ${inbox.only ? onlyBar(inbox, groups) : filterBar(inbox)}
-    ${inbox.held > 0
-      ? html`<button class="come" @click=${() => inbox.refresh()}>${inbox.held} new: show <kbd>r</kbd></button>`
-      : nothing}
     <ol id="list" aria-label="What waits for a person">
       ${repeat(groups, (g) => g.name, (g) => groupPart(inbox, g))}
     </ol>
@@ -302,12 +338,14 @@ function bulkPart(inbox) {
 }
 
 function filterBar(inbox) {
-  return html`<div class="bar">
+  return html`<div class="bar find">
     <label>Filter <input id="filter" type="search" autocomplete="off" placeholder="agent, tool, words of a question"
       .value=${inbox.filter} @input=${(e) => {
         inbox.filter = e.target.value;
         inbox.app.draw();
       }}></label>
+    <button class="come" ?disabled=${inbox.held === 0} @click=${() => inbox.refresh()}>
+      ${inbox.held.toLocaleString("en")} new: show <kbd>r</kbd></button>
   </div>`;
 }
 
@@ -339,7 +377,8 @@ function emptyPart(inbox) {
 function groupPart(inbox, group) {
   const { app } = inbox;
   const { value } = app.documents.get(JSON.stringify([group.harness, group.root]));
-  const waiting = group.rows.filter((row) => row.waits).length;
+  const late = (inbox.late.get(group.name) ?? []).filter((row) => !inbox.only && doc.matches(row, inbox.filter));
+  const waiting = group.rows.filter((row) => row.waits).length + late.length;
   return html`<li class="group">
     <h2><a href=${doc.sessionLink(group.harness, group.root)}>${visible(group.name)}</a>
       ${value?.title ? html`<span class="title">${line(value.title)}</span>` : nothing}
@@ -349,26 +388,43 @@ function groupPart(inbox, group) {
 }
 
 function rowPart(inbox, row) {
-  const now = inbox.app.now();
   const open = inbox.current === row.key;
-  const b = row.blocker;
-  const said = inbox.verdicts.get(row.key);
+  const below = inbox.below.get(row.key) ?? [];
+  const asks = open && inbox.asks(row);
   return html`<li class="row ${row.waits ? "waits" : "decided"} ${open ? "open" : ""} ${
     inbox.selected.has(row.version) ? "selected" : ""}" data-key=${row.key}>
     <button class="head" aria-expanded=${open} @click=${() => inbox.open(open ? undefined : row.key)}>
       <span class="kind">${visible(row.kind)}</span>
-      ${b.tool?.name ? html`<span class="tool">${line(b.tool.name, 40)}</span>` : nothing}
-      <span class="what">${row.title}</span>
-      <span class="age">${row.waits ? doc.age(row, now) : visible(b.status)}</span>
+      ${row.blocker.tool?.name ? html`<span class="tool">${line(row.blocker.tool.name, 40)}</span>` : nothing}
+      ${whatPart(inbox, row, below, asks)}
+      <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : visible(row.blocker.status)}</span>
     </button>
-    ${row.waits ? nothing : html`<p class="became">${doc.became(b, now)}</p>`}
-    ${said ? html`<p class="verdict ${said.kind}" role="status">${said.text}</p>` : nothing}
-    ${inbox.sending.has(row.key) ? html`<p class="note" role="status">sending …</p>` : nothing}
-    ${open ? formPart(inbox, row, said) : nothing}
+    ${asks ? nothing : below.map((name) => html`<p class="below">${linePart(inbox, row, name)}</p>`)}
+    ${open ? formPart(inbox, row, asks) : nothing}
   </li>`;
 }
 
-function formPart(inbox, row, said) {
+// whatPart is the title of a row. What a row has no line for is written over it, so that no row below moves.
+function whatPart(inbox, row, below, asks) {
+  const names = asks ? (row.waits ? [] : ["became"]) : ["sending", ...inbox.lines(row)];
+  const parts = names.filter((name) => !below.includes(name)).map((name) => linePart(inbox, row, name))
+    .filter((part) => part !== nothing);
+  if (parts.length === 0) return html`<span class="what">${row.title}</span>`;
+  return html`<span class="what"><span class="under">${row.title}</span>
+    <span class="over">${parts.map((part) => html`${part} · `)}${row.title}</span></span>`;
+}
+
+// linePart is one line about a row: what became of it, what the service replied, or that a request is on its way.
+function linePart(inbox, row, name) {
+  if (name === "became") {
+    return row.waits ? nothing : html`<span class="became">${doc.became(row.blocker, inbox.app.now())}</span>`;
+  }
+  if (name === "sending") return inbox.sending.has(row.key) ? html`<span class="note">sending …</span>` : nothing;
+  const said = inbox.verdicts.get(row.key);
+  return said ? html`<span class="verdict ${said.kind}">${said.text}</span>` : nothing;
+}
+
+function formPart(inbox, row, asks) {
   const { app } = inbox;
   const b = row.blocker;
   const draft = inbox.draft(row.version);
@@ -380,9 +436,10 @@ function formPart(inbox, row, said) {
     ${facts.length > 0 ? html`<ul class="facts">${facts.map((f) => html`<li>${f}</li>`)}</ul>` : nothing}
     ${b.title && b.title !== b.questions?.[0]?.question ? html`<p class="full">${visible(b.title)}</p>` : nothing}
     ${row.kind === "permission" || row.kind === "plan" ? inputPart(inbox, row) : nothing}
-    ${row.waits
-      ? html`${(b.questions ?? []).map((q) => questionPart(inbox, row, q, draft, said))}
-        ${buttonPart(inbox, row, draft)}`
+    ${asks
+      ? html`${(b.questions ?? []).map((q) => questionPart(inbox, row, q, draft))}
+        ${buttonPart(inbox, row, draft)}
+        <p class="below" role="status">${linePart(inbox, row, "sending")}${linePart(inbox, row, "verdict")}</p>`
       : nothing}
   </div>`;
 }
@@ -407,9 +464,9 @@ function inputPart(inbox, row) {
   </div>`;
 }
 
-function questionPart(inbox, row, question, draft, said) {
+function questionPart(inbox, row, question, draft) {
   const chosen = draft.answers[question.id] ?? {};
-  const wrong = said?.questions?.[question.id];
+  const wrong = inbox.verdicts.get(row.key)?.questions?.[question.id];
   const change = (next) => {
     draft.answers[question.id] = next;
     draft.refusing = false;
@@ -434,7 +491,7 @@ function questionPart(inbox, row, question, draft, said) {
 }
 
 function buttonPart(inbox, row, draft) {
-  const dead = !inbox.app.live() || inbox.sending.has(row.key);
+  const dead = inbox.dead(row);
   if (draft.refusing) {
     return html`<label class="own">why not (the agent reads it)
         <textarea rows="2" class="reason" .value=${draft.reason} @input=${(e) => {
@@ -450,7 +507,8 @@ function buttonPart(inbox, row, draft) {
     <button ?disabled=${dead} @click=${() => inbox.refuse(row)}>No … <kbd>n</kbd></button>
     <button ?disabled=${dead} title="close it without an answer"
       @click=${() => inbox.send(row, "dismiss", {})}>Dismiss</button>
-    <button aria-pressed=${inbox.selected.has(row.version)} @click=${() => inbox.select(row)}>Select <kbd>x</kbd></button>
+    <button ?disabled=${!row.waits} aria-pressed=${inbox.selected.has(row.version)}
+      @click=${() => inbox.select(row)}>Select <kbd>x</kbd></button>
     <span class="why">${why}</span></p>`;
 }
 
