@@ -109,6 +109,9 @@ func TestViewModels(t *testing.T) {
 			`{"text":"","selected":["b"]}`},
 		{"several choices", `JSON.stringify(doc.choose({multi: true}, {selected: ["a", "b"], text: "t"}, "a"))`,
 			`{"text":"t","selected":["b"]}`},
+		{"the questions in turn", `["", "a", "b", "gone"].map((id) => doc.questionAt([{id: "a"}, {id: "b"}], id).id +
+			doc.questionAfter([{id: "a"}, {id: "b"}], id).id).join() + doc.questionAfter([], "a")`,
+			"ab,ab,ba,abundefined"},
 		{"each question has an answer", `JSON.stringify(doc.answersOf([{id: "a"}, {id: "b"}],
 			{b: {selected: [], text: " t "}}))`,
 			`[{"question":"a","selected":[]},{"question":"b","selected":[],"text":" t "}]`},

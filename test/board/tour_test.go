@@ -363,3 +363,59 @@ func TestRowThatIsRefusedHasNoCommonAnswer(t *testing.T) {
 		t.Errorf("b sent %v, want two answers", got)
 	}
 }
+
+// Digits are for the one question that has the mark; a key, and the keyboard in a question, move the mark.
+func TestDigitsAreForTheCurrentQuestion(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	several := func(id, text string, multi bool, labels ...string) events.Question {
+		q := question(id, text, labels...)
+		q.Custom, q.Multi = false, multi
+		return q
+	}
+	c.ask(s, turn, "paint", several("tools", "Which implements?", true, "brush", "roller"),
+		several("size", "Which extent?", false, "small", "large"), question("name", "Which name?"))
+	p := board(t, c, "")
+	p.wait(`document.querySelector(".row.waits")`)
+	p.press("j")
+	p.wait(`document.querySelector(".row.open")`)
+	is := func(current, answers string) {
+		t.Helper()
+		drawn(p)
+		got := eval[string](p, `[...document.querySelectorAll("fieldset[aria-current=true] legend")].map((e) =>
+			e.innerText).join()`)
+		if got != current {
+			t.Errorf("the current question is %q, want %q", got, current)
+		}
+		got = eval[string](p, `[...document.querySelectorAll("fieldset kbd")].filter((e) =>
+			e.checkVisibility({visibilityProperty: true})).map((e) =>
+			e.closest("fieldset").innerText.split("\n")[0]).join()`)
+		if want := current + "," + current; got != want && current != "Which name?" {
+			t.Errorf("digits are shown at %q, want %q", got, want)
+		}
+		got = eval[string](p, `(({answers}) => Object.keys(answers).map((id) => id + " " +
+			answers[id].selected.join("+")).join())(holdfast.app.inbox.draft(holdfast.app.inbox.row().version))`)
+		if got != answers {
+			t.Errorf("the answers are %q, want %q", got, answers)
+		}
+	}
+	is("Which implements?", "")
+	p.press("12")
+	is("Which implements?", "tools brush+roller")
+	p.press("1")
+	is("Which implements?", "tools roller")
+	p.press("q")
+	is("Which extent?", "tools roller")
+	p.press("12")
+	is("Which extent?", "tools roller,size large")
+	p.press("q")
+	p.wait(`document.activeElement.matches("fieldset[aria-current] input[type=text]")`)
+	is("Which name?", "tools roller,size large")
+	p.press("\x1b")
+	p.press("q")
+	is("Which implements?", "tools roller,size large")
+	p.do(focus(`fieldset:nth-of-type(2) input`))
+	is("Which extent?", "tools roller,size large")
+	p.press("1")
+	is("Which extent?", "tools roller,size small")
+}

@@ -229,6 +229,16 @@ export function missing(questions, drafts) {
     .map((a) => a.question);
 }
 
+// questionAt returns the question with an id, and the first one for any other id.
+export function questionAt(questions, id) {
+  return (questions ?? []).find((q) => q.id === id) ?? questions?.[0];
+}
+
+// questionAfter returns the question after the one with an id. The first one comes after the last one.
+export function questionAfter(questions, id) {
+  const at = (questions ?? []).indexOf(questionAt(questions, id));
+  return questions?.[(at + 1) % questions.length];
+}
 
 // age returns how long a row has waited.
 export function age(row, now) {

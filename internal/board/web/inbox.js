@@ -126,16 +126,32 @@ export class Inbox {
     return this.drafts.get(version);
   }
 
-  // pick chooses option n (from 0) of the first question without an answer, else of the last one.
+  // pick chooses option n (from 0) of the current question, or takes it back where several can be chosen.
   pick(n) {
     const row = this.row();
     if (!row?.waits) return;
-    const questions = row.blocker.questions ?? [];
-    const draft = this.draft(row.version);
-    const open = doc.missing(questions, draft.answers);
-    const question = questions.find((q) => q.id === open[0]) ?? questions[questions.length - 1];
+    const question = this.question(row);
     const option = question?.options?.[n];
     if (option) this.choose(row, question, option.label);
+  }
+
+  // question returns the current question of a row: digits choose its options.
+  question(row) {
+    return doc.questionAt(row.blocker.questions, this.draft(row.version).at);
+  }
+
+  // at makes a question the current one.
+  at(row, question) {
+    this.draft(row.version).at = question?.id;
+    this.app.draw();
+  }
+
+  // next makes the question after the current one the current one; the first one comes after the last one.
+  next() {
+    const row = this.row();
+    if (!row?.waits) return;
+    this.at(row, doc.questionAfter(row.blocker.questions, this.draft(row.version).at));
+    this.showQuestion = true;
   }
 
   // pickLabel chooses an option of a permission by its name.
@@ -472,7 +488,10 @@ function questionPart(inbox, row, question, draft) {
     draft.refusing = false;
     inbox.app.draw();
   };
-  return html`<fieldset class=${wrong ? "wrong" : ""}>
+  const several = row.blocker.questions.length > 1;
+  const current = inbox.question(row) === question;
+  return html`<fieldset class="${wrong ? "wrong" : ""} ${several && !current ? "later" : ""}"
+    aria-current=${several && current ? "true" : nothing} @focusin=${() => inbox.at(row, question)}>
     <legend>${question.header ? html`<span class="header">${visible(question.header)}</span> ` : nothing}
       <span class="full">${visible(question.question)}</span></legend>
     ${(question.options ?? []).map((o, i) => html`<label class="option">

@@ -6,7 +6,8 @@ const places = { i: "#/", s: "#/sessions", o: "#/operator" };
 
 const keys = [
   ["j k ↓ ↑", "next row, row before"],
-  ["1 … 9", "choose an option"],
+  ["1 … 9", "choose an option of the current question"],
+  ["q", "next question"],
   ["o a", "choose once, always (permissions)"],
   ["n", "no, with a reason"],
   ["enter", "send what is chosen; open the first row"],
@@ -80,6 +81,7 @@ function single(app, key) {
     ArrowDown: () => inbox.move(1),
     k: () => inbox.move(-1),
     ArrowUp: () => inbox.move(-1),
+    q: () => inbox.next(),
     o: () => inbox.pickLabel("once"),
     a: () => inbox.pickLabel("always"),
     n: () => inbox.refuse(inbox.row()),

@@ -186,6 +186,12 @@ class App {
       inbox.focusReason = false;
       document.querySelector(".row.open .reason")?.focus();
     }
+    if (inbox.showQuestion) {
+      inbox.showQuestion = false;
+      const question = document.querySelector(".row.open fieldset[aria-current]");
+      question?.scrollIntoView({ block: "nearest" });
+      if (!question?.querySelector(".option")) question?.querySelector("input")?.focus();
+    }
     this.#drewInput();
   }
 
