@@ -117,6 +117,18 @@ func TestViewModels(t *testing.T) {
 			`[{"question":"a","selected":[]},{"question":"b","selected":[],"text":" t "}]`},
 		{"hidden characters", `text.visible("a\u202eb\u200bc\u0007d\n\te\u{e0041}")`,
 			"a⟦U+202E⟧b⟦U+200B⟧c⟦U+0007⟧d\n\te⟦U+E0041⟧"},
+		{"characters that a font may ignore", `["\u{e0100}", "\u{e01ef}", "\ufe00", "\ufe0f", "\u034f", "\u115f",
+			"\u1160", "\u3164", "\uffa0", "\u2800", "\u17b4", "\u17b5", "\u180b", "\u180f", "\u{1d173}", "\u{1d17a}",
+			"\u{e0000}", "\u{e007f}", "\u2028", "\u2029", "\ufeff", "\r", "\u00ad", "\u061c", "\u200d", "\u2066",
+			"\ufff9"].map((c) => [c, c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")])
+			.filter(([c, hex]) => ["visible", "line", "name"].some((f) =>
+				text[f]("a" + c + "b") !== "a⟦U+" + hex + "⟧b")).map(([, hex]) => hex).join()`, ""},
+		{"a coloured emoji", `text.visible("❤\ufe0f👍\ufe0f1\ufe0f\u20e3 x\ufe0f1\ufe0f❤\ufe0f\ufe0f")`,
+			"❤\ufe0f👍\ufe0f1\ufe0f\u20e3 x⟦U+FE0F⟧1⟦U+FE0F⟧❤\ufe0f⟦U+FE0F⟧"},
+		{"a line", `text.line(" a \n\t b\r\n\u2028c ")`, "a b⟦U+000D⟧ ⟦U+2028⟧c"},
+		{"a name", `text.name("a\nb\tc\rd e")`, "a⟦U+000A⟧b⟦U+0009⟧c⟦U+000D⟧d e"},
+		{"a title of hidden characters", `rowOf("k", {title: "\u2028\ufeff"}).title`,
+			"⟦U+2028⟧⟦U+FEFF⟧"},
 		{"a field toString", `text.visible({toString: 1}) + text.line({valueOf: 1, toString: 2})`,
 			`{"toString":1}{"valueOf":1,"toString":2}`},
 		{"a value too deep to be written", `text.fields({a: JSON.parse("[".repeat(1e5) + "]".repeat(1e5))})[0].text

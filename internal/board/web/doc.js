@@ -1,6 +1,6 @@
 // From entries of the people's view to what the inbox shows. All functions are pure: tests run them without a network.
 
-import { ago, clock, duration, instant, line, visible } from "./text.js";
+import { ago, clock, duration, instant, line, name as nameOf, visible } from "./text.js";
 
 export const drawnMax = 200; // rows that are drawn at most
 
@@ -24,7 +24,7 @@ export function rowOf(key, b) {
 }
 
 function titleOf(b) {
-  return line(b.title) || line(b.questions?.[0]?.question) || line(b.tool?.name) || visible(b.prompt);
+  return line(b.title) || line(b.questions?.[0]?.question) || line(b.tool?.name) || nameOf(b.prompt);
 }
 
 // oldestFirst orders rows by age; the key decides between rows of one instant.
@@ -166,7 +166,7 @@ export function said(answers) {
 // became says what was decided about a prompt, by whom, and when. It takes an entry of the view, or a refusal's body.
 export function became(b, now) {
   const parts = [visible(b.status)];
-  if (b.by) parts.push(`by ${visible(b.by)}`);
+  if (b.by) parts.push(`by ${nameOf(b.by)}`);
   const at = instant(b.closed_at ?? b.at);
   if (at !== undefined) parts.push(`at ${clock(at, now)} (${duration(now - at)} ago)`);
   const words = [said(b.answers), b.reason && visible(b.reason)].filter(Boolean).join(" · ");

@@ -2,7 +2,7 @@
 
 import { html, nothing, repeat } from "./vendor/lit-html.js";
 import * as doc from "./doc.js";
-import { clock, fields, line, visible } from "./text.js";
+import { clock, fields, line, name as nameOf, visible } from "./text.js";
 import { Lookups, readInput } from "./log.js";
 
 const keptFor = 20_000; // ms that a decided row stays in the list, so that people see what became of it
@@ -375,7 +375,7 @@ function gonePart(inbox) {
   const { harness, session, prompt } = inbox.only;
   const { value, error } = inbox.app.documents.get(JSON.stringify([harness, session]));
   const end = value?.recent?.findLast((e) => e.entity === "prompt" && e.id === prompt);
-  const what = visible(`${harness}/${session} ${prompt}`);
+  const what = nameOf(`${harness}/${session} ${prompt}`);
   if (end) {
     const became = doc.became({ status: end.outcome, reason: end.reason, at: end.at }, inbox.app.now());
     return html`<p class="note" id="gone">${what} no longer waits: ${became}.</p>`;
@@ -396,7 +396,7 @@ function groupPart(inbox, group) {
   const late = (inbox.late.get(group.name) ?? []).filter((row) => !inbox.only && doc.matches(row, inbox.filter));
   const waiting = group.rows.filter((row) => row.waits).length + late.length;
   return html`<li class="group">
-    <h2><a href=${doc.sessionLink(group.harness, group.root)}>${visible(group.name)}</a>
+    <h2><a href=${doc.sessionLink(group.harness, group.root)}>${nameOf(group.name)}</a>
       ${value?.title ? html`<span class="title">${line(value.title)}</span>` : nothing}
       <span class="count">${waiting > 0 ? `${waiting} waiting` : "decided"}</span></h2>
     <ol>${repeat(group.rows, (row) => row.key, (row) => rowPart(inbox, row))}</ol>
@@ -445,9 +445,10 @@ function formPart(inbox, row, asks) {
   const b = row.blocker;
   const draft = inbox.draft(row.version);
   const path = doc.pathOf(row, (h, s) => app.documents.get(JSON.stringify([h, s])).value);
+  const asker = path.map((id) => nameOf(id)).join(" ▸ ");
   const facts = doc.notes(row, app.now());
   return html`<div class="form">
-    <p class="about">asked by <a href=${doc.sessionLink(row.harness, row.session)}>${visible(path.join(" ▸ "))}</a>
+    <p class="about">asked by <a href=${doc.sessionLink(row.harness, row.session)}>${asker}</a>
       at ${clock(row.armed, app.now())} · <a href=${doc.linkOf(row)}>link</a></p>
     ${facts.length > 0 ? html`<ul class="facts">${facts.map((f) => html`<li>${f}</li>`)}</ul>` : nothing}
     ${b.title && b.title !== b.questions?.[0]?.question ? html`<p class="full">${visible(b.title)}</p>` : nothing}
@@ -539,6 +540,6 @@ function decidedPart(inbox) {
   if (rows.length === 0) return nothing;
   return html`<details id="decided"><summary>decided in the last minutes: ${rows.length}</summary>
     <ul>${rows.map((row) => html`<li><a href=${doc.linkOf(row)}>${row.title}</a>
-      <span class="became">${visible(row.group)} · ${doc.became(row.blocker, app.now())}</span></li>`)}</ul>
+      <span class="became">${nameOf(row.group)} · ${doc.became(row.blocker, app.now())}</span></li>`)}</ul>
   </details>`;
 }

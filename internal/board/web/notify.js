@@ -1,7 +1,7 @@
 // Desktop notices of prompts that come while the page is hidden.
 
 import { linkOf } from "./doc.js";
-import { visible } from "./text.js";
+import { name, visible } from "./text.js";
 
 const noticesMax = 3; // notices of one change; more are counted in one
 
@@ -37,7 +37,7 @@ export class Notices {
     this.known = known;
     if (!hidden || this.state() !== "granted" || come.length === 0) return;
     for (const row of come.slice(0, noticesMax)) {
-      this.show(row.title, `${visible(row.kind)} of ${visible(row.group)}`, row.key, linkOf(row));
+      this.show(row.title, `${visible(row.kind)} of ${name(row.group)}`, row.key, linkOf(row));
     }
     if (come.length > noticesMax) this.show(`${come.length - noticesMax} more wait for you`, "", "holdfast-more", "#/");
   }

@@ -3,7 +3,7 @@
 import { html, nothing, repeat } from "./vendor/lit-html.js";
 import { Bucket } from "./bucket.js";
 import { drawnMax, sessionLink } from "./doc.js";
-import { ago, line, visible } from "./text.js";
+import { ago, line, name, visible } from "./text.js";
 
 // phases in the order of the list: what needs a person first, what is over last.
 const order = ["waiting", "interrupted", "retrying", "compacting", "running", "queued", "idle", "closed"];
@@ -54,7 +54,7 @@ export function sessionsPage(page) {
       }}></label></div>
     <ol id="sessions" aria-label="Sessions">${repeat(all.slice(0, drawnMax), (e) => e.key, (e) => html`
       <li class="row ${e.phase === "waiting" ? "waits" : ""}"><a class="head" href=${sessionLink(e.harness, e.session)}>
-        <span class="kind">${visible(e.phase)}</span> <b>${visible(`${e.harness}/${e.session}`)}</b>
+        <span class="kind">${visible(e.phase)}</span> <b>${name(`${e.harness}/${e.session}`)}</b>
         <span class="what">${line(e.title)}</span>
         ${e.queued > 0 ? html`<span class="soft">${e.queued} queued</span>` : nothing}
         ${e.percent > 0 ? html`<span class="soft">${Math.round(e.percent)} %</span>` : nothing}

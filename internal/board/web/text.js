@@ -1,17 +1,31 @@
 // Text of agents, and instants, in the form that people read. All functions are pure.
 
 // Characters that change how other characters are shown, or that are not shown at all: controls (but not tab and line
-// feed), the direction of text, zero width, line and paragraph separators, tags.
+// feed), what Unicode lets a font ignore (direction of text, zero width, fillers, variation selectors, tags), line and
+// paragraph separators, annotations, and the empty Braille pattern.
 const hidden = new RegExp(
-  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e" +
-    "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]",
+  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\p{Default_Ignorable_Code_Point}\\u2028\\u2029\\ufff9-\\ufffb" +
+    "\\u2800]",
   "gu",
 );
 
+// U+FE0F asks for the coloured form of the emoji before it. It is shown as nothing there alone, and in a keycap.
+const emoji = /(?<=(?![0-9#*])\p{Emoji})\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)/gu;
+
 // visible returns a text in which each hidden character is written as its number, such as ⟦U+202E⟧.
 export function visible(text) {
-  return plain(text).replace(hidden, (c) =>
-    `⟦U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
+  const whole = plain(text);
+  const kept = new Set(whole.includes("\ufe0f") ? [...whole.matchAll(emoji)].map((m) => m.index) : []);
+  return whole.replace(hidden, (c, at) => kept.has(at) ? c : number(c));
+}
+
+function number(c) {
+  return `⟦U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`;
+}
+
+// name returns an id as visible does, with tabs and line feeds as numbers, too.
+export function name(text) {
+  return visible(text).replace(/[\t\n]/g, number);
 }
 
 // plain returns a JSON value as text. An object may have a field toString, and may be too deep to be written.
@@ -27,7 +41,7 @@ function plain(value, indent) {
 
 // line returns a text as one line of at most so many characters.
 export function line(text, max = 160) {
-  const flat = visible(plain(text).replace(/\s+/g, " ").trim());
+  const flat = visible(text).replace(/\s+/g, " ").trim();
   const characters = [...flat];
   return characters.length <= max ? flat : `${characters.slice(0, max - 1).join("")}…`;
 }
