@@ -63,6 +63,16 @@ func TestViewModels(t *testing.T) {
 			return g.groups.length + " " + g.more; })()`, "200 100"},
 		{"the filter has words", `[...map("h/a p 5", "h/b zz 1").values()].filter((r) =>
 			doc.matches(r, "TITLE zz")).map((r) => r.key).join()`, "h/b/zz"},
+		{"the filter searches whole questions and options", `(() => {
+			const long = "word ".repeat(100);
+			const r = rowOf("k", {harness: "painter", session: "wall", prompt: "p",
+				title: "Choose " + long + "end-of-title", questions: [
+					{question: "Which implements?", options: [{label: "brush"}]},
+					{question: long + "end-of-question", options: [{label: "roller"}]}]});
+			const untitled = rowOf("k", {questions: [{question: long + "end-of-question"}]});
+			return ["implements", "ROLLER brush", "end-of-title", "end-of-question", "painter wall", "choose", "other"]
+				.map((words) => doc.matches(r, words)).join() + " " + doc.matches(untitled, "end-of-question"); })()`,
+			"true,true,true,true,true,true,false true"},
 		{"a link", `doc.linkOf({harness: "h", session: "a/b", prompt: "ü"})`, "#/p/h/a%2Fb/%C3%BC"},
 		{"a link back", `JSON.stringify(doc.routeOf("#/p/h/a%2Fb/%C3%BC").only)`,
 			`{"harness":"h","session":"a/b","prompt":"ü"}`},

@@ -77,14 +77,24 @@ export function late(order, rows) {
   return groups;
 }
 
-// matches says whether a row has all words of a filter in its name, title, kind, tool or agent.
+const searched = new WeakMap(); // row → the text that the filter searches
+
+// searchedOf returns what the filter searches of a row: names, and the whole texts of its title, questions and options.
+function searchedOf(row) {
+  if (!searched.has(row)) {
+    const b = row.blocker;
+    const asked = (b.questions ?? []).flatMap((q) => [q.header, q.question, ...(q.options ?? []).map((o) => o.label)]);
+    searched.set(row, [row.harness, row.session, row.root, row.prompt, row.kind, row.title, b.title, b.tool?.name,
+      b.status, b.by, ...asked].map((text) => visible(text)).join(" ").toLowerCase());
+  }
+  return searched.get(row);
+}
+
+// matches says whether a row has all words of a filter in its names, title, kind, tool, questions or options.
 export function matches(row, filter) {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return true; // of ten thousand rows no text is made
-  const b = row.blocker;
-  const text = [row.harness, row.session, row.root, row.prompt, row.kind, row.title, b.tool?.name, b.status, b.by]
-    .join(" ")
-    .toLowerCase();
+  const text = searchedOf(row);
   return words.every((word) => text.includes(word));
 }
 
