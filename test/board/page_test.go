@@ -19,6 +19,12 @@ import (
 // shotsVariable names a folder for pictures of the pages. Without it none are taken.
 const shotsVariable = "HOLDFAST_BOARD_SHOTS"
 
+// arrowDown and arrowUp are keys of press.
+const (
+	arrowDown = "\u0301"
+	arrowUp   = "\u0304"
+)
+
 // page is one tab.
 type page struct {
 	t   *testing.T

@@ -26,7 +26,9 @@ func newStill(t *testing.T, width int64) *still {
 	h := c.agent("painter")
 	a, ta := c.open(h, "a", harness.OpenOptions{Title: "A"})
 	b, tb := c.open(h, "b", harness.OpenOptions{Title: "B"})
-	s := &still{c: c, asksA: func(prompt string) { c.ask(a, ta, prompt, question("q", "Prompt "+prompt+"?", "x", "y")) }}
+	s := &still{c: c, asksA: func(prompt string) {
+		c.ask(a, ta, prompt, question("q", "Prompt "+prompt+"?", "x", "y"))
+	}}
 	s.asksA("one")
 	for _, prompt := range []string{"two", "three"} {
 		c.ask(b, tb, prompt, question("q", "Prompt "+prompt+"?", "x", "y"))

@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -418,4 +419,29 @@ func TestDigitsAreForTheCurrentQuestion(t *testing.T) {
 	is("Which extent?", "tools roller,size large")
 	p.press("1")
 	is("Which extent?", "tools roller,size small")
+}
+
+// In a scrolled input that has the keyboard, arrow keys scroll; elsewhere they open the next row.
+func TestArrowKeysScrollAFocusedInput(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "root", harness.OpenOptions{})
+	c.permit(s, turn, "long", "bash: remove", strings.Repeat("rm -rf build/\n", 200))
+	c.permit(s, turn, "short", "bash: list", "ls")
+	p := board(t, c, "")
+	p.wait(`document.querySelectorAll(".row.waits").length === 2`)
+	p.press("j")
+	p.wait(`document.querySelector(".row.open[data-key$=long] .input dd")`)
+	p.do(focus(".row.open .input"))
+	p.press(arrowDown)
+	p.wait(`document.querySelector(".row[data-key$=long] .input")?.scrollTop > 0 ||
+		!document.querySelector(".row.open[data-key$=long]")`)
+	if !eval[bool](p, `Boolean(document.querySelector(".row.open[data-key$=long]"))`) {
+		t.Fatal("an arrow key in a scrolled input opens the next row")
+	}
+	eval[bool](p, `(document.activeElement.blur(), true)`)
+	p.press(arrowDown)
+	p.wait(`document.querySelector(".row.open[data-key$=short] .input dd")`)
+	p.do(focus(".row.open .input")) // it has nothing to scroll
+	p.press(arrowUp)
+	p.wait(`document.querySelector(".row.open[data-key$=long]")`)
 }

@@ -30,8 +30,14 @@ export function handleKey(app, event) {
   if (key === "Escape") return leave(app, writes ? target : undefined);
   if (key === "Enter") return enter(app, event, writes);
   if (writes || !app.shortcuts) return false;
-  if (choice && key.startsWith("Arrow")) return false; // the browser moves between the options
+  if (key.startsWith("Arrow") && (choice || scrolls(target))) return false; // the browser moves or scrolls
   return single(app, key);
+}
+
+// scrolls says whether an element that has the keyboard is scrolled by arrow keys.
+function scrolls(element) {
+  return element.scrollHeight > element.clientHeight &&
+    /auto|scroll/.test(getComputedStyle(element).overflowY);
 }
 
 function leave(app, field) {
