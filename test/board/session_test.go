@@ -230,10 +230,12 @@ func TestNoticeOfAHiddenPage(t *testing.T) {
 		static permission = "granted";
 		constructor(title, options) { notices.push({title, tag: options.tag}); globalThis.last = this; }
 		close() {}
-	}, Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), true)`)
+	}, Object.defineProperty(document, "hidden", {configurable: true, get: () => true}),
+		navigator.setAppBadge = async (n) => { globalThis.badge = n; }, true)`)
 	c.ask(s, turn, "new", question("q", "A new question?"))
 	p.wait(`notices.length === 1 && notices[0].title === "A new question?"`)
 	p.wait(`document.title === "(2) Holdfast"`)
+	p.wait(`globalThis.badge === 2`)
 	eval[bool](p, `(delete document.hidden, last.onclick(), true)`)
 	p.wait(`document.querySelector(".row.open[data-key$=new]")`)
 	c.ask(s, turn, "seen", question("q", "A question on the screen?"))

@@ -445,3 +445,53 @@ func TestArrowKeysScrollAFocusedInput(t *testing.T) {
 	p.press(arrowUp)
 	p.wait(`document.querySelector(".row.open[data-key$=long]")`)
 }
+
+// Single keys can be switched off: then they do nothing, also after the page is loaded again.
+func TestSingleKeysAreSwitchedOff(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "colour", question("colour", "Which colour?", "red", "blue"))
+	p := board(t, c, "")
+	p.wait(`document.querySelector(".row.waits")`)
+	p.press("?")
+	p.click("#help input")
+	p.wait(`!document.querySelector("#help input").checked`)
+	p.press("\x1b")
+	p.wait(`!document.getElementById("help")`)
+	for range 2 {
+		eval[bool](p, `(document.activeElement.blur(), holdfast.app.inbox.open(undefined), true)`)
+		p.press("gojx/")
+		p.press(arrowDown)
+		p.press("\r")
+		drawn(p)
+		if eval[bool](p, `Boolean(document.querySelector(".row.open") || document.activeElement.id === "filter" ||
+			location.hash.includes("operator"))`) {
+			t.Error("a single key did something")
+		}
+		p.click(".row .head")
+		p.wait(`document.querySelector(".row.open")`)
+		p.press("1nx")
+		eval[bool](p, `(document.activeElement.blur(), true)`)
+		p.press("1nx\r")
+		drawn(p)
+		if eval[bool](p, `Boolean(document.querySelector(".row.open :is(:checked, .reason), #bulk"))`) {
+			t.Error("a single key did something in the open row")
+		}
+		p.press("\x1b") // esc is no single key
+		p.wait(`!document.querySelector(".row.open")`)
+		p.do(chromedp.Reload())
+		p.wait(`document.querySelector(".row.waits")`)
+	}
+	p.press("?")
+	drawn(p)
+	if eval[bool](p, `Boolean(document.getElementById("help"))`) {
+		t.Error("a single key opened the list of keys")
+	}
+	p.click("header button.help")
+	p.click("#help input")
+	p.press("j")
+	p.wait(`document.querySelector(".row.open")`)
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "colour"); b["status"] != "awaiting" {
+		t.Errorf("the question is %v", b["status"])
+	}
+}
