@@ -495,3 +495,30 @@ func TestSingleKeysAreSwitchedOff(t *testing.T) {
 		t.Errorf("the question is %v", b["status"])
 	}
 }
+
+// On a phone the buttons for notices and keys are on the screen, large enough for a finger, and the page is no wider.
+func TestButtonsOfAPhone(t *testing.T) {
+	c := newCell(t)
+	p := newPage(t, c.url())
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.wait(`document.querySelector("#state.live")`)
+	eval[bool](p, `(globalThis.Notification = class {
+		static permission = "default";
+		static async requestPermission() { globalThis.asked = true; }
+	}, holdfast.app.draw(), true)`)
+	p.wait(`document.querySelectorAll("header button.help").length === 2`)
+	got := eval[string](p, `[...document.querySelectorAll("header button.help")].map((b) => {
+		const { left, right, top, height } = b.getBoundingClientRect();
+		const fits = left >= 0 && right <= innerWidth && top >= 0 && height >= 44;
+		return b.innerText.trim() + (fits ? "" : " cannot be had");
+	}).join()`)
+	if got != "keys,notify me" {
+		t.Errorf("the header of a phone has %q", got)
+	}
+	if eval[bool](p, `document.documentElement.scrollWidth > innerWidth`) {
+		t.Error("the page is wider than the phone")
+	}
+	eval[bool](p, `([...document.querySelectorAll("header button.help")].forEach((b) => b.click()), true)`)
+	p.wait(`globalThis.asked && document.getElementById("help")`)
+	p.shows("enter") // the names of the keys
+}
