@@ -42,6 +42,25 @@ export function arrange(rows) {
   return [...groups.values()].flat();
 }
 
+// arranged says whether rows are in the order that arrange gives them. It is much faster than to sort them: most changes
+// leave the order as it was.
+function arranged(list) {
+  const begun = new Set();
+  let first; // of the group
+  let last;
+  for (const row of list) {
+    if (last?.group === row.group) {
+      if (oldestFirst(last, row) > 0) return false;
+    } else {
+      if (begun.has(row.group) || (first && oldestFirst(first, row) > 0)) return false;
+      begun.add(row.group);
+      first = row;
+    }
+    last = row;
+  }
+  return true;
+}
+
 // merge returns the order to show next. shown is the present order, rows are all rows by key. A row that comes is only
 // added where it moves no other row, which is at the end; the others are counted as held. While hands are off (calm),
 // everything takes its place, and rows that no longer wait go, unless keep says to keep them for a while.
@@ -49,7 +68,11 @@ export function merge(shown, rows, calm, keep) {
   const kept = shown.filter((key) => rows.has(key) && (!calm || rows.get(key).waits || keep(rows.get(key))));
   const known = new Set(shown);
   const come = [...rows.values()].filter((row) => row.waits && !known.has(row.key));
-  if (calm) return { order: arrange([...kept.map((key) => rows.get(key)), ...come]), held: 0 };
+  if (calm) {
+    const all = kept.map((key) => rows.get(key));
+    if (come.length === 0 && arranged(all)) return { order: kept, held: 0 };
+    return { order: arrange([...all, ...come]), held: 0 };
+  }
   const order = [...kept];
   const present = new Set(order.map((key) => rows.get(key).group));
   let last = order.length > 0 ? rows.get(order[order.length - 1]).group : undefined;
