@@ -26,8 +26,30 @@ const rows = `const { rowOf, ...doc } = await import("/doc.js");
 			title: "Title of " + prompt, status: gone ? "answered" : "awaiting",
 			armed_at: new Date(1e12 + at * 1000).toISOString()}); };
 	const map = (...list) => new Map(list.map(row).map((r) => [r.key, r]));
+	const timeline = (commits, after = {}) => { let b = {parked: 0, ignored: 0};
+		return commits.flatMap((c) => { const a = {...b, ...after[c.seq]};
+			const verdicts = history.judge(c, b, after[c.seq] === null ? undefined : a);
+			b = a;
+			return history.linesOf(c).map((l, i) => ({...l, ...verdicts[i]})); }); };
+	const turn = (kind, subject, more) => ({type: "holdfast.turn." + kind, subject, ...more});
+	const judged = (writer, types, after, before = {parked: 2, ignored: 3}) =>
+		history.judge({seq: 9, writer, events: types.map((t) => ({type: t}))}, before, after && {...before, ...after})
+			.map((v) => v.doubt ? "?" : v.note ?? "counts").join("; ");
 	const merge = (shown, rows, calm) => { const m = doc.merge(shown, rows, calm, () => false);
 		return m.order.join(" ") + " held " + m.held; };`
+
+// writers are the kinds of the vocabulary with those who may write them, as JSON in the order of the table.
+func writers() string {
+	var lines []string
+	for _, spec := range events.Table() {
+		by, err := json.Marshal(spec.By)
+		if err != nil {
+			return err.Error()
+		}
+		lines = append(lines, fmt.Sprintf("%q:%s", spec.Kind, by))
+	}
+	return "{" + strings.Join(lines, ",") + "}"
+}
 
 // TestViewModels runs the page's pure functions in the browser, without a broker.
 func TestViewModels(t *testing.T) {
@@ -62,7 +84,8 @@ func TestViewModels(t *testing.T) {
 		{"a row that is asked again takes its place", `merge(["h/a/p", "h/a/q"], map("h/a p 7", "h/a q 6"), true)`,
 			"h/a/q h/a/p held 0"},
 		{"a group takes its place", `merge(["h/a/p", "h/b/p"], map("h/a p 7", "h/b p 6"), true)`, "h/b/p h/a/p held 0"},
-		{"rows of a group come together", `merge(["h/a/p", "h/b/p", "h/a/q"], map("h/a p 5", "h/b p 6", "h/a q 7"), true)`,
+		{"rows of a group come together",
+			`merge(["h/a/p", "h/b/p", "h/a/q"], map("h/a p 5", "h/b p 6", "h/a q 7"), true)`,
 			"h/a/p h/a/q h/b/p held 0"},
 		{"a removed row goes", `merge(["h/a/p", "h/b/p"], map("h/b p 6"), false)`, "h/b/p held 0"},
 		{"a prompt that was decided before is not added", `merge([], map("h/a p 5 !"), true)`, " held 0"},
@@ -169,7 +192,7 @@ func TestViewModels(t *testing.T) {
 				"turn t||open (message, attempt 1)|completed"},
 		{"sub-agents under their parents", `history.tree([{session: "c", parent: "b"}, {session: "r"}, {session: "b",
 			parent: "r"}]).map((n) => n.depth + n.document.session).join(" ")`, "0r 1b 2c"},
-		{"malformed events", `history.timeline([{seq: 3, writer: "harness", events: [
+		{"malformed events", `timeline([{seq: 3, writer: "harness", events: [
 			{type: "holdfast.constructor", data: {reason: "why"}}, null,
 			{type: "holdfast.prompt.answered", data: {answers: 5}},
 			{type: "holdfast.turn.completed", data: {finish: "done"}}]}]).map((l) => l.key + " " + l.kind + " " +
@@ -178,10 +201,41 @@ func TestViewModels(t *testing.T) {
 		{"an unknown phase", `history.causeOf({phase: "constructor", seq: 9}, [])`, "undefined"},
 		{"a countdown", `JSON.stringify(history.retryOf({retry: {state: "scheduled", attempt: 2,
 			due_at: "2026-11-22T12:00:07Z"}}, Date.parse("2026-11-22T12:00:00.5Z")).text)`, `"retry 2 in 7s"`},
-		{"the cause of a phase", `history.causeOf({phase: "running", seq: 9, turn: {id: "t2"}}, history.timeline([
-			{seq: 3, writer: "harness", events: [{type: "holdfast.turn.started", subject: "t1"}]},
-			{seq: 8, writer: "harness", events: [{type: "holdfast.turn.started", subject: "t2"}]},
+		{"the cause of a phase", `history.causeOf({phase: "running", seq: 9, turn: {id: "t2"}}, timeline([
+			{seq: 3, writer: "harness", events: [turn("started", "t1")]},
+			{seq: 8, writer: "harness", events: [turn("started", "t2")]},
 			])).seq`, "8"},
+		{"the newest of two causes that is not newer than the document",
+			`history.causeOf({phase: "idle", seq: 5}, timeline([3, 4, 5, 6].map((seq) =>
+				({seq, writer: "harness", events: [turn("completed", "t")]})))).seq`, "5"},
+		{"what did not count is no cause", `history.causeOf({phase: "idle", seq: 9}, timeline([
+			{seq: 3, writer: "harness", events: [turn("completed", "t")]},
+			{seq: 8, writer: "harness", events: [turn("completed", "t")]}], {8: {parked: 1}})).seq`, "3"},
+		{"what may not have counted hides the cause", `history.causeOf({phase: "idle", seq: 9}, timeline([
+			{seq: 3, writer: "harness", events: [turn("completed", "t")]},
+			{seq: 8, writer: "harness", events: [turn("completed", "t")]}], {8: null}))`, "undefined"},
+		{"all of a commit counts", `judged("harness", ["holdfast.turn.completed", "holdfast.other"], {})`,
+			"counts; unknown kind"},
+		{"none of a commit counts", `judged("harness", ["holdfast.turn.completed", "holdfast.turn.failed"],
+			{parked: 3, ignored: 4})`, "parked or ignored; parked or ignored"},
+		{"one of a commit is ignored", `judged("harness", ["holdfast.turn.completed", "holdfast.turn.failed"],
+			{ignored: 4, last: {type: "holdfast.turn.failed", why: "turn-ended", seq: 9}})`,
+			"counts; ignored: turn-ended"},
+		{"one of two alike is ignored", `judged("harness", ["holdfast.turn.failed", "holdfast.turn.failed"],
+			{ignored: 4, last: {type: "holdfast.turn.failed", why: "turn-ended", seq: 9}})`, "?; ?"},
+		{"one that is parked as malformed", `judged("harness", ["holdfast.turn.failed", "holdfast.turn.started"],
+			{parked: 3})`, "?; ?"},
+		{"one out of role", `judged("harness", ["holdfast.retry.scheduled", "holdfast.turn.started"], {parked: 3})`,
+			"parked: not for the harness to say; counts"},
+		{"a kind of another system", `judged("harness", ["turn.completed"], {})`, "unknown kind"},
+		{"no batch", `judged("harness", [], {parked: 3})`, "parked: no batch of events"},
+		{"documents that were not read", `judged("harness", ["holdfast.retry.scheduled", "holdfast.turn.started"])`,
+			"parked: not for the harness to say; ?"},
+		{"authors", `[["/person/ann", "ledger"], ["/person/ann", "harness"], ["/service/ledger/x", "harness"],
+			["/service/retry/x", "ledger"], ["/harness/h/7", "harness"], ["/harness/h/7", "ledger"], ["", "retry"]]
+			.map(([source, writer]) => history.authorOf({source, data: {by: "bob"}}, writer)).join()`,
+			"ann,harness,harness,ledger for bob,agent #7,ledger for bob,retry for bob"},
+		{"the writers of all kinds", `JSON.stringify(history.writers)`, writers()},
 	} {
 		got := eval[string](p, fmt.Sprintf("(async () => { %s; return String(%s); })()", rows, c.expression))
 		if got != c.want {

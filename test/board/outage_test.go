@@ -44,8 +44,8 @@ const work = `(async () => {
 	return took.sort((a, b) => a - b);
 })()`
 
-// slowness returns how many times slower than a machine that does nothing else this one is now, at least 1: usually, and
-// at its slowest.
+// slowness returns how many times slower than a machine that does nothing else this one is now: usually, and at its
+// slowest. It is at least 1.
 func (p *page) slowness() (usual, worst float64) {
 	p.t.Helper()
 	took := eval[[]float64](p, work)

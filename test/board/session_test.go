@@ -79,6 +79,59 @@ func TestSessionSaysWhy(t *testing.T) {
 	q.shows("Nothing waits for you.")
 }
 
+// A harness may write anything under its own subject. Events that the ledger does not count are marked, and made nothing;
+// only a service can write in the name of a person.
+func TestForgedEventsMadeNothing(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	s, turn := c.open(h, "wall", harness.OpenOptions{Title: "Paint the wall"})
+	if err := turn.Complete(t.Context(), "done"); err != nil {
+		t.Fatal(err)
+	}
+	made := fmt.Sprintf("because of turn.completed %d by agent #", s.State().Seq)
+	nc := c.connect()
+	forge := func(body string) {
+		t.Helper()
+		if err := nc.Publish("hf.log.painter.wall.harness", []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event := func(kind, more string) string {
+		return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/person/ann","type":"holdfast.%s","subject":"x",
+			"data":{"turn":"x"}%s}`, kind, kind, more)
+	}
+	forge(`[` + event("turn.completed", "") + `]`)                                           // malformed
+	forge(`[` + event("turn.stopped", `,"session":"wall","epoch":1`) + `]`)                  // of another process
+	forge(`[` + event("turn.interrupted", `,"session":"wall","epoch":1`) + `]`)              // out of role
+	forge(`[` + strings.ReplaceAll(event("turn.failed", ""), "holdfast.turn", "turn") + `]`) // parked, and foreign
+	forge(`no batch`)
+
+	p := board(t, c, "#/s/painter/wall")
+	note := `[...document.querySelectorAll("#timeline li")].slice(0, 6).map((l) => l.querySelector(".author").textContent +
+		" " + (l.querySelector(".uncounted")?.textContent ?? "counts")).join("; ")`
+	want := "harness did not count: parked: no batch of events; harness did not count: parked; " +
+		"harness did not count: parked: not for the harness to say; harness did not count: ignored: source; " +
+		"harness did not count: parked; agent #1 counts"
+	p.wait(`document.querySelectorAll("#timeline li").length > 6 && document.querySelector(".cause")`)
+	if got := volatile.ReplaceAllString(eval[string](p, note), "0"); got != strings.ReplaceAll(want, "#1", "#0") {
+		t.Errorf("the newest events: %s\nwant %s", got, want)
+	}
+	cause := `document.querySelector(".cause").textContent`
+	if got := eval[string](p, cause); !strings.Contains(got, made) {
+		t.Errorf("the cause is %q", got)
+	}
+	// An open page judges the events that come.
+	forge(`[` + event("turn.completed", "") + `]`)
+	p.wait(`document.querySelectorAll("#timeline .uncounted").length === 6`)
+	if got := eval[string](p, cause); !strings.Contains(got, made) {
+		t.Errorf("the cause is %q after one more", got)
+	}
+	p.shot("forged")
+}
+
 // policyForm opens the form of the policy of coder/build.
 func (c *cell) policyForm() *page {
 	c.t.Helper()
@@ -166,7 +219,7 @@ func TestLogBehindTheDocument(t *testing.T) {
 	c := newCell(t)
 	s, _ := c.open(c.agent("coder"), "build", harness.OpenOptions{})
 	p := board(t, c, "#/s/coder/build")
-	p.wait(fmt.Sprintf(`holdfast.app.page.commits?.at(-1)?.seq === %d && !holdfast.app.page.reading`, s.State().Seq))
+	p.wait(fmt.Sprintf(`holdfast.app.page.commits?.seq() === %d && !holdfast.app.page.reading`, s.State().Seq))
 	eval[bool](p, `(() => {
 		const { net, page } = holdfast.app;
 		const api = net.api.bind(net);

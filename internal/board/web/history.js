@@ -10,14 +10,63 @@ export function kindOf(event) {
   return type.startsWith(prefix) ? type.slice(prefix.length) : type;
 }
 
-// authorOf says who wrote an event: a person, a service, or a process of the harness.
+// authorOf says who wrote an event: a person, a service, or a process of the harness. The broker enforces the writer, the
+// last token of the subject. The source is what that writer says: a service can say that a person has asked it, a
+// harness can name its own process alone.
 export function authorOf(event, writer) {
   const [, kind, name, process] = String(event.source ?? "").split("/");
-  const id = decode(name ?? "");
-  if (kind === "person") return visible(id);
-  if (kind === "harness") return `agent #${visible(decode(process ?? ""))}`;
-  const by = event.data?.by ? ` for ${visible(event.data.by)}` : "";
-  return `${visible(kind === "service" ? id : writer)}${by}`;
+  if (writer === "harness") return kind === "harness" ? `agent #${visible(decode(process ?? ""))}` : writer;
+  if (kind === "person") return visible(decode(name ?? ""));
+  return `${visible(writer)}${event.data?.by ? ` for ${visible(event.data.by)}` : ""}`;
+}
+
+const services = { H: "harness", L: "ledger", T: "retry", C: "compaction", R: "reconciler" };
+
+// writers are the kinds of events with those who may write them, as in the reference.
+export const writers = Object.fromEntries(Object.entries({
+  "session.opened": "H", "session.claimed": "H", "session.configured": "L", "session.released": "H",
+  "session.orphaned": "R", "session.closed": "HL", "message.accepted": "CHL", "message.withdrawn": "C",
+  "turn.requested": "TCLR", "turn.started": "H", "turn.completed": "H", "turn.failed": "HT",
+  "turn.stop_requested": "LCT", "turn.stopped": "HR", "turn.interrupted": "R", "tool.started": "H",
+  "tool.completed": "HLRC", "tool.failed": "HLRC", "tool.interrupted": "R", "prompt.requested": "H",
+  "prompt.answered": "HL", "prompt.rejected": "HL", "prompt.dismissed": "L", "prompt.withdrawn": "HR",
+  "prompt.superseded": "CH", "prompt.expired": "R", "prompt.unattended": "H", "prompt.delivered": "H",
+  "usage.reported": "H", "retry.scheduled": "T", "retry.abandoned": "T", "compaction.requested": "C",
+  "compaction.started": "H", "compaction.completed": "H", "compaction.failed": "HRC",
+}).map(([kind, letters]) => [kind, [...letters].map((l) => services[l])]));
+
+// uncounted returns what a document has counted of events that did not count.
+export function uncounted(doc) {
+  return { parked: doc.parked ?? 0, ignored: doc.ignored?.count ?? 0, last: doc.ignored?.last };
+}
+
+// judge says of each line of a commit whether its event counted: {} if it did, {note}, which says why not, or {doubt}
+// when that is not known. before and after are what the documents of the place before and of this one have counted,
+// undefined when they were not read.
+export function judge(commit, before, after) {
+  const { events, writer } = commit;
+  const foreign = (e) => !String(e?.type ?? "").startsWith(prefix) || !Object.hasOwn(writers, kindOf(e));
+  const out = (e) => !foreign(e) && !writers[kindOf(e)].includes(writer);
+  const notes = events.map((e) => (out(e) ? { note: `parked: not for the ${visible(writer)} to say` } : undefined));
+  if (events.length === 0) return [{ note: "parked: no batch of events" }];
+  const rest = () => events.map((_, i) => i).filter((i) => !notes[i]);
+  if (!before || !after) return notes.map((n, i) => n ?? (foreign(events[i]) ? { note: "unknown kind" } : { doubt: true }));
+  const parked = after.parked - before.parked - notes.filter(Boolean).length;
+  let ignored = after.ignored - before.ignored;
+  const last = after.last?.seq === commit.seq ? after.last : undefined;
+  const [one, ...more] = rest().filter((i) => events[i]?.type === last?.type);
+  if (ignored === 1 && last && one !== undefined && more.length === 0 && parked <= 0) {
+    notes[one] = { note: `ignored: ${visible(last.why)}` };
+    ignored = 0;
+  }
+  const left = rest();
+  const all = parked + ignored >= left.length;
+  const why = ignored <= 0 ? "parked" : parked <= 0 ? "ignored" : "parked or ignored";
+  for (const i of left) {
+    if (parked + ignored <= 0) notes[i] = foreign(events[i]) ? { note: "unknown kind" } : {};
+    else notes[i] = all ? { note: why } : { doubt: true };
+  }
+  return notes;
 }
 
 // decode turns =XX back into bytes.
@@ -71,10 +120,12 @@ export function about(event) {
   return line((Object.hasOwn(known, kind) ? known[kind]() : [d.reason]).filter(Boolean).join(" · "), 200);
 }
 
-// timeline returns the lines of commits, one for each event, in the order of the log.
-export function timeline(commits) {
-  return commits.flatMap((c) => c.events.map((e, i) =>
-    ({ key: `${c.seq}.${i}`, seq: c.seq, at: c.at, ...lineOf(c, e) })));
+// linesOf returns the lines of a commit, one for each event. A commit that is no batch has one, too: it is parked as a
+// whole.
+export function linesOf(c) {
+  const at = (i) => ({ key: `${c.seq}.${i}`, seq: c.seq, at: c.at, slim: c.slim });
+  if (c.events.length === 0) return [{ ...at(0), ...malformed(c, undefined, "no batch of events") }];
+  return c.events.map((e, i) => ({ ...at(i), ...lineOf(c, e) }));
 }
 
 // lineOf returns what a line says about an event. The log has what a harness has written: one malformed event has a line
@@ -84,9 +135,12 @@ function lineOf(commit, e) {
     return { kind: kindOf(e), subject: visible(e.subject ?? ""), author: authorOf(e, commit.writer), text: about(e),
       event: e };
   } catch (err) {
-    return { kind: "malformed", subject: "", author: visible(commit.writer), text: line(`malformed: ${err.message}`),
-      event: { malformed: e } };
+    return malformed(commit, e, `malformed: ${err.message}`);
   }
+}
+
+function malformed(commit, e, text) {
+  return { kind: "malformed", subject: "", author: visible(commit.writer), text: line(text), event: { malformed: e } };
 }
 
 // causes are the kinds of events that make each phase, and what of the document they have to be about.
@@ -103,11 +157,14 @@ const causes = {
     "session.opened", "compaction.completed", "compaction.failed"]],
 };
 
-// causeOf returns the line of the event that made the phase of a document, undefined when it is not among the lines.
+// causeOf returns the line of the event that made the phase of a document, undefined when it is not among the lines. An
+// event that did not count made nothing. While it is not known whether the newest one counted, there is no cause.
 export function causeOf(doc, lines) {
   const [kinds, subjects] = Object.hasOwn(causes, doc.phase) ? causes[doc.phase] : [[]];
   const ids = subjects?.(doc).filter(Boolean).map((id) => visible(id));
-  return lines.findLast((l) => kinds.includes(l.kind) && l.seq <= doc.seq && (!ids || ids.includes(l.subject)));
+  const last = lines.findLast((l) => !l.note && kinds.includes(l.kind) && l.seq <= doc.seq &&
+    (!ids || ids.includes(l.subject)));
+  return last?.doubt ? undefined : last;
 }
 
 // ownerOf says in words which process has a session.

@@ -3,14 +3,15 @@
 import { createInbox } from "./vendor/nats-core.js";
 import { html, nothing, repeat } from "./vendor/lit-html.js";
 import { Bucket } from "./bucket.js";
+import { Commits } from "./commits.js";
 import { linkOf, sessionLink, verdict } from "./doc.js";
 import * as history from "./history.js";
-import { Lookups, readCommit, readLog } from "./log.js";
+import { Lookups, readCommit } from "./log.js";
 import { changedPolicy, edited, kept, pending, policyForm, settings, stored } from "./policy.js";
 import { ago, clock, fields, line, token, visible } from "./text.js";
 
-const commitsMax = 500; // commits that the page keeps, the newest
-const linesDrawn = 200; // lines of the timeline that are drawn, the newest
+const linesDrawn = 200; // lines of the timeline that are drawn
+const askAgain = 300; // ms until the ledger is asked again for a document of the past
 
 // Session watches one session for as long as its page is open.
 export class Session {
@@ -19,8 +20,7 @@ export class Session {
     const key = `session.${token(harness)}.${token(session)}`;
     this.bucket = new Bucket(app.net, `${app.cell.prefix}_state`, key, (_, doc) => doc, () => this.#changed());
     this.key = key;
-    this.commits = [];
-    this.older = false; // commits were left out
+    this.commits = new Commits(app.net, { harness, session }, (seq) => this.documentAt(seq));
     this.text = "";
     this.open = new Set(); // lines of the timeline that show their event
     this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
@@ -49,7 +49,9 @@ export class Session {
   #changed() {
     const doc = this.doc();
     if (doc) this.draft = pending(this.draft, doc.seq);
-    if (doc && (this.commits.at(-1)?.seq ?? 0) < doc.seq) this.#read();
+    if (doc) this.commits.remember(doc);
+    if (doc && this.commits.seq() < doc.seq) this.#read();
+    else if (doc) this.#judge();
     this.app.draw();
   }
 
@@ -60,14 +62,7 @@ export class Session {
     this.reading = true;
     let found = 0;
     try {
-      const from = (this.commits.at(-1)?.seq ?? 0) + 1;
-      await readLog(this.app.net, { harness: this.harness, session: this.session, from }, (c) => {
-        if (this.closed) return false;
-        found++;
-        this.commits.push(c);
-        if (this.commits.length > commitsMax) this.older = Boolean(this.commits.shift());
-        return true;
-      });
+      found = await this.commits.read(() => !this.closed);
       this.error = "";
       this.family = undefined;
       this.check = undefined;
@@ -75,16 +70,41 @@ export class Session {
       this.error = String(err?.message ?? err);
     }
     this.reading = false;
-    this.lines = history.timeline(this.commits);
+    this.commits.draw();
     if (this.closed) return;
-    const last = this.commits.at(-1)?.seq ?? 0;
+    const last = this.commits.seq();
     const behind = last < (this.doc()?.seq ?? 0);
     if (behind && !this.error && found === 0) {
       this.error = `the log ends at place ${last}, behind the document, which is at place ${this.doc().seq}`;
     }
     if (behind && !this.error) this.#read();
-    else this.#ask();
+    else {
+      this.#judge();
+      this.#ask();
+    }
     this.app.draw();
+  }
+
+  #judge() {
+    this.commits.judge(() => this.app.draw());
+  }
+
+  // documentAt returns the document as it was at a place of the log. It asks for one after the other, as the ledger folds
+  // one past document at a time for each person, and again while the ledger is busy.
+  documentAt(seq) {
+    const read = async () => {
+      for (let attempt = 0; ; attempt++) {
+        if (this.closed) throw new Error("the page is closed");
+        const { harness, session, app } = this;
+        const reply = await app.net.ask("ledger", "get", { harness, session, at: seq, by: app.person() });
+        if (reply.code === 200) return reply.body.document;
+        if (reply.code !== 503 || attempt === 10) throw new Error(verdict(reply, app.now()).text);
+        await new Promise((done) => setTimeout(done, askAgain));
+      }
+    };
+    const next = (this.documents ?? Promise.resolve()).then(read, read);
+    this.documents = next;
+    return next;
   }
 
   // #ask reads what only a service knows: the sessions of the same root, and whether a compaction is due.
@@ -146,17 +166,10 @@ export class Session {
   async travel(at, to) {
     this.past = { at, to, loading: true };
     this.app.draw();
-    const read = async (seq) => {
-      if (!seq) return this.doc();
-      const reply = await this.app.net.ask("ledger", "get",
-        { harness: this.harness, session: this.session, at: seq, by: this.app.person() });
-      if (reply.code !== 200) throw new Error(verdict(reply, this.app.now()).text);
-      return reply.body.document;
-    };
     const past = { at, to };
     try {
-      past.before = await read(at); // one after the other: a person reads one past document at a time
-      past.after = await read(to);
+      past.before = await this.documentAt(at);
+      past.after = to ? await this.documentAt(to) : undefined;
     } catch (err) {
       past.error = String(err?.message ?? err);
     }
@@ -183,7 +196,7 @@ export function sessionPage(page) {
 
 function headPart(page, doc, name) {
   const now = page.app.now();
-  const cause = history.causeOf(doc, page.lines ?? []);
+  const cause = history.causeOf(doc, page.commits.lines);
   const parent = doc.parent ? html` · sub-agent of <a href=${sessionLink(page.harness, doc.parent)}>${
     visible(doc.parent)}</a>` : nothing;
   return html`<h2>${name} ${doc.title ? html`<span class="title">${line(doc.title)}</span>` : nothing}</h2>
@@ -348,7 +361,8 @@ function settingPart(page, doc, row) {
 
 // pastPart is the time travel: the fields in which the document was different at another place of the log.
 function pastPart(page) {
-  const { commits, past } = page;
+  const { past } = page;
+  const commits = page.commits.list;
   if (commits.length < 2) return nothing;
   const at = commits.findIndex((c) => c.seq === past.at);
   return html`<details id="past" ?open=${Boolean(past.at)}><summary>as it was</summary>
@@ -362,10 +376,10 @@ function pastPart(page) {
         ? history.kindOf(c.events[0]) : ""}</option>`)}</select></label>
     ${past.loading ? html`<p class="note">reading …</p>` : nothing}
     ${past.error ? html`<p class="verdict refused">${visible(past.error)}</p>` : nothing}
-    ${past.before && past.after ? differencePart(past) : nothing}</details>`;
+    ${past.before ? differencePart(past.before, past.after ?? page.doc()) : nothing}</details>`;
 }
 
-function differencePart({ before, after }) {
+function differencePart(before, after) {
   const list = history.differences(before, after);
   if (list.length === 0) return html`<p class="note">no difference</p>`;
   const head = (what) => html`<thead><tr><th>${what}</th><th>then: ${visible(before.phase)}</th>
@@ -379,7 +393,7 @@ function differencePart({ before, after }) {
 }
 
 function timelinePart(page) {
-  const lines = page.lines ?? [];
+  const { lines } = page.commits;
   const shown = lines.slice(-linesDrawn).reverse();
   const now = page.app.now();
   return html`<section aria-label="Log"><h3>log, newest first</h3>
@@ -390,12 +404,16 @@ function timelinePart(page) {
         page.app.draw();
       }}><span class="age">${clock(l.at, now)}</span> <span class="seq">${l.seq}</span>
         <span class="event">${visible(l.kind)}</span> <span class="author">${l.author}</span>
-        <span class="what">${l.text}</span></button>
+        <span class="what">${l.text}</span>
+        ${l.note ? html`<span class="uncounted why">did not count: ${l.note}</span>` : nothing}</button>
       ${page.open.has(l.key) ? html`<dl class="facts-of">${fields(l.event.data).map((f) =>
         html`<dt>${f.name}</dt><dd class="full">${f.text}</dd>`)}
         <dt>id</dt><dd>${visible(l.event.id)}</dd><dt>source</dt><dd>${visible(l.event.source)}</dd></dl>` : nothing}
     </li>`)}</ol>
-    ${page.older || lines.length > linesDrawn
+    ${page.commits.error
+      ? html`<p class="note">Which of the older events counted was not read: ${visible(page.commits.error)}.</p>`
+      : nothing}
+    ${lines.length > linesDrawn
       ? html`<p class="note">Older events:
         <code>holdfast events ${visible(`${page.harness}/${page.session}`)}</code></p>`
       : nothing}</section>`;
