@@ -20,7 +20,10 @@ import (
 const (
 	staleMax = 20 * time.Second // from the death of everything until the page says that it is old, on a loaded machine
 	many     = 10_000           // prompts
-	drawnMax = 200              // rows that the page draws at most
+
+	soonStale = 4 * time.Second // from the death of the cell until the page says that it is old, on a calm machine
+	soonLive  = 2 * time.Second // from the return of the cell until the page is live
+	drawnMax  = 200             // rows that the page draws at most
 
 	taskMaxMS   = 250 // the longest task of the page, with that many prompts
 	updateMaxMS = 20  // the median of what a change of one of them takes
@@ -107,6 +110,56 @@ func TestPageSurvivesTheDeathOfEverything(t *testing.T) {
 	}
 	p.press("\r")
 	p.shows("answered by ann")
+}
+
+// The page says soon that it is old, and is live soon after its cell is ready again.
+func TestPageIsLiveSoonAfterTheReturn(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "one", question("colour", "Which colour?", "red", "blue"))
+	p, other := board(t, c, ""), newPage(t, "about:blank")
+	slower, _ := other.slowness()
+	var stale, live time.Duration
+	for range 4 {
+		c.end(syscall.SIGKILL)
+		stale = max(stale, p.wait(`document.querySelector("#state.stale")`))
+		c.start()
+		live = max(live, p.wait(`document.querySelector("#state.live")`))
+	}
+	now, _ := other.slowness()
+	slower = max(slower, now)
+	t.Logf("stale after %s, live after %s; the machine is %.1f times slower than a calm one", stale, live, slower)
+	for _, x := range []struct {
+		what      string
+		took, max time.Duration
+	}{{"stale", stale, soonStale}, {"live", live, soonLive}} {
+		if limit := time.Duration(float64(x.max) * slower); x.took > limit {
+			t.Errorf("the page was %s after %s, want at most %s", x.what, x.took, limit)
+		}
+	}
+}
+
+// JetStream that starts drops requests. The page sends them again before the first one has timed out, and makes no
+// second consumer.
+func TestDroppedRequestIsSentAgain(t *testing.T) {
+	c := newCell(t)
+	p := board(t, c, "")
+	eval[bool](p, `(() => {
+		const { nc } = holdfast.app.net;
+		const request = nc.request.bind(nc);
+		globalThis.created = [];
+		nc.request = (subject, ...more) => {
+			if (!subject.startsWith("$JS.API.CONSUMER.CREATE.")) return request(subject, ...more);
+			created.push(subject);
+			return created.length === 1 ? new Promise(() => {}) : request(subject, ...more);
+		};
+		holdfast.app.bucket.restart();
+		return true;
+	})()`)
+	p.wait(`created.length === 2 && document.querySelector("#state.live")`)
+	if !eval[bool](p, `created[0] === created[1]`) {
+		t.Errorf("the page made two consumers: %s", eval[string](p, `created.join()`))
+	}
 }
 
 // A page that cannot be drawn says so, shows nothing that looks live, and sends nothing. It is whole again by itself.

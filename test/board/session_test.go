@@ -79,8 +79,8 @@ func TestSessionSaysWhy(t *testing.T) {
 	q.shows("Nothing waits for you.")
 }
 
-// A harness may write anything under its own subject. Events that the ledger does not count are marked, and made nothing;
-// only a service can write in the name of a person.
+// A harness may write anything under its own subject. Events that the ledger does not count are marked, and made
+// nothing; only a service can write in the name of a person.
 func TestForgedEventsMadeNothing(t *testing.T) {
 	c := newCell(t)
 	h := c.agent("painter")
@@ -110,8 +110,9 @@ func TestForgedEventsMadeNothing(t *testing.T) {
 	forge(`no batch`)
 
 	p := board(t, c, "#/s/painter/wall")
-	note := `[...document.querySelectorAll("#timeline li")].slice(0, 6).map((l) => l.querySelector(".author").textContent +
-		" " + (l.querySelector(".uncounted")?.textContent ?? "counts")).join("; ")`
+	note := `[...document.querySelectorAll("#timeline li")].slice(0, 6).map((l) =>
+		l.querySelector(".author").textContent + " " + (l.querySelector(".uncounted")?.textContent ?? "counts"))
+		.join("; ")`
 	want := "harness did not count: parked: no batch of events; harness did not count: parked; " +
 		"harness did not count: parked: not for the harness to say; harness did not count: ignored: source; " +
 		"harness did not count: parked; agent #1 counts"

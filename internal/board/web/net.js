@@ -5,6 +5,7 @@ import { token } from "./text.js";
 
 const requestTimeout = 10_000; // ms, for a reply of a service
 const apiTimeout = 5_000; // ms, for a reply of JetStream
+const apiAgain = 250; // ms until a request that has no reply is sent to JetStream again; each time twice as many
 
 // Net is one connection that is opened again whenever it is lost.
 export class Net {
@@ -56,14 +57,35 @@ export class Net {
 
   // api sends a request to JetStream. It throws what JetStream refuses.
   async api(subject, body) {
-    const sent = Date.now();
-    const m = await this.nc.request(`$JS.API.${subject}`, body ? JSON.stringify(body) : "", { timeout: apiTimeout });
-    const reply = m.json();
+    const { reply, sent } = await this.#again(`$JS.API.${subject}`, body ? JSON.stringify(body) : "");
     if (reply.error) {
       throw Object.assign(new Error(reply.error.description), { code: reply.error.code });
     }
     if (reply.ts) this.offset = Date.parse(reply.ts) - (sent + Date.now()) / 2;
     return reply;
+  }
+
+  // #again sends a request to JetStream until there is a reply. JetStream that starts drops requests. Each request of the
+  // page can be sent twice: consumers have names, so that the second one creates none beside the first.
+  #again(subject, data) {
+    return new Promise((resolve, reject) => {
+      const ends = Date.now() + apiTimeout;
+      let timer;
+      const end = (settle, value) => {
+        clearTimeout(timer);
+        timer = undefined;
+        settle(value);
+      };
+      const send = (wait) => {
+        const sent = Date.now();
+        if (sent >= ends) return; // the requests before end at that instant
+        timer = setTimeout(() => send(2 * wait), wait);
+        this.nc.request(subject, data, { timeout: ends - sent })
+          .then((m) => end(resolve, { reply: m.json(), sent }))
+          .catch((err) => end(reject, err));
+      };
+      send(apiAgain);
+    });
   }
 
   // ask sends a request to a service, and returns {code, text, body}: code 200 for a success, else the refusal. Code 0
