@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -353,8 +354,17 @@ func TestSilenceIsNotTakenForPeace(t *testing.T) {
 	c.signal(syscall.SIGSTOP)
 	p.wait(`document.querySelector("#state.stale")`)
 	p.wait(`[...document.querySelectorAll(".row.open .buttons button")].slice(0, 3).every((b) => b.disabled)`)
+	state := eval[string](p, `document.querySelector("#state").innerText`)
+	if !strings.HasPrefix(state, "as of ") || !strings.HasSuffix(state, ", reconnecting …") {
+		t.Errorf("a page that hears nothing says %q", state)
+	}
 	if eval[bool](p, `!holdfast.app.net.connected`) {
 		t.Log("the connection was closed meanwhile: the machine is slow")
+	}
+	p.wait(`holdfast.app.bucket.error`) // of the request that had no reply
+	drawn(p)
+	if got := eval[string](p, `document.querySelector("#state").innerText`); got != state {
+		t.Errorf("a page that hears nothing says %q, and then %q", state, got)
 	}
 	c.signal(syscall.SIGCONT)
 	p.wait(`document.querySelector("#state.live")`)

@@ -3,6 +3,7 @@ package board
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -131,6 +132,47 @@ func TestForgedEventsMadeNothing(t *testing.T) {
 		t.Errorf("the cause is %q after one more", got)
 	}
 	p.shot("forged")
+}
+
+// The page of a root shows what its sub-agents do, and "now" is now, also when the root itself does not change. It does
+// not read documents of other roots.
+func TestPageOfARootIsUpToDate(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	s, turn := c.open(h, "root", harness.OpenOptions{Title: "The root"})
+	p := board(t, c, "#/s/painter/root")
+	p.wait(`document.querySelector("#phase")?.textContent === "running" && holdfast.app.page.family?.live()`)
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const ask = net.ask.bind(net);
+		globalThis.asked = [];
+		net.ask = (service, verb, body) => (asked.push([verb, body.session].join(" ")), ask(service, verb, body));
+		return true;
+	})()`)
+	kid, doing := c.open(h, "kid", harness.OpenOptions{Parent: "root", Root: "root", Title: "The kid"})
+	c.open(h, "other", harness.OpenOptions{Title: "Another root"})
+	tree := `document.querySelector(".tree")?.innerText.replace(/\s+/g, " ")`
+	p.wait(tree + ` === "root The root running – kid The kid running"`)
+	c.ask(kid, doing, "one", question("q", "One?", "x"))
+	p.wait(tree + `.endsWith("kid The kid waiting")`)
+	c.open(h, "grandkid", harness.OpenOptions{Parent: "kid", Root: "root"})
+	p.wait(tree + `.endsWith("– – grandkid running")`)
+	p.wait(`asked.includes("get other")`)
+	before := eval[int](p, `asked.length`)
+	other, busy := c.open(h, "later", harness.OpenOptions{})
+	p.wait(`asked.includes("get later")`)
+	c.ask(other, busy, "two", question("q", "Two?", "x"))
+	c.ask(kid, doing, "three", question("q", "Three?", "x"))
+	p.wait(fmt.Sprintf(`asked.slice(%d).includes("get kid") && !holdfast.app.page.family.reading`, before))
+	if got := eval[string](p, fmt.Sprintf(`asked.slice(%d).filter((a) => a === "get other" || a.startsWith("list"))
+		.join()`, before)); got != "" {
+		t.Errorf("the page asked for %s, of another root", got)
+	}
+
+	eval[bool](p, `(holdfast.app.page.travel(holdfast.app.page.commits.list[0].seq, 0), true)`)
+	p.wait(`document.querySelector("#compared thead")?.textContent.includes("other: running")`)
+	c.ask(s, turn, "four", question("q", "Four?", "x"))
+	p.wait(`document.querySelector("#compared thead").textContent.includes("other: waiting")`)
 }
 
 // policyForm opens the form of the policy of coder/build.
@@ -271,6 +313,10 @@ func TestOperatorSeesTheCell(t *testing.T) {
 		t.Error("the most urgent finding is not the first")
 	}
 	p.shot("operator")
+	c.end(syscall.SIGKILL)
+	p.wait(`document.querySelector("#state.stale")`)
+	p.wait(`[...document.querySelectorAll("main button")].length === 2 &&
+		[...document.querySelectorAll("main button")].every((b) => b.disabled)`)
 }
 
 // A prompt that comes while the page is hidden has one notice, which leads to it.

@@ -39,9 +39,10 @@ function valueOf(m) {
 
 export class Bucket {
   // filter is the keys to watch, such as "blocker.>". make turns an entry, (key, value), into what rows has for it.
-  // onChange is called at each change of rows or of liveness.
-  constructor(net, bucket, filter, make, onChange) {
+  // onChange is called at each change of rows or of liveness. headersOnly leaves the values out: they are {}.
+  constructor(net, bucket, filter, make, onChange, { headersOnly = false } = {}) {
     this.make = make;
+    this.headersOnly = headersOnly;
     this.net = net;
     this.stream = `KV_${bucket}`;
     this.keys = `$KV.${bucket}.`;
@@ -105,6 +106,7 @@ export class Bucket {
         replay_policy: "instant",
         mem_storage: true,
         num_replicas: 1,
+        headers_only: this.headersOnly,
         inactive_threshold: nanos(30_000),
       },
       action: "create",
@@ -176,7 +178,7 @@ class Reader {
       else b.end();
       return;
     }
-    b.asOf = Date.now();
+    b.asOf = b.net.heard = Date.now();
     if (code > 0) return; // a heartbeat
     const at = position(m.reply);
     if (at.sequence !== this.sequence + 1) {
@@ -186,7 +188,7 @@ class Reader {
     this.sequence = at.sequence;
     const key = m.subject.slice(b.keys.length);
     try {
-      b.put(key, removes(m.headers) ? undefined : valueOf(m));
+      b.put(key, removes(m.headers) ? undefined : b.headersOnly ? {} : valueOf(m));
     } catch (err) {
       b.remove(key); // a malformed entry is no row, and the entries behind it are read
       console.error(`${key} cannot be read: ${err?.message ?? err}`);

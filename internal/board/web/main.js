@@ -1,7 +1,7 @@
 // The page: it connects, watches what waits, and draws at most once a frame.
 
 import { html, nothing, render } from "./vendor/lit-html.js";
-import { Bucket } from "./bucket.js";
+import { Bucket, silenceMax } from "./bucket.js";
 import { grouped, routeOf, rowOf, summary } from "./doc.js";
 import { covered, Inbox, inboxPage } from "./inbox.js";
 import { handleKey, helpPart } from "./keys.js";
@@ -240,9 +240,10 @@ function livePart(app) {
   const bucket = app.page?.bucket ?? app.bucket;
   const as = bucket.asOf ? `as of ${clock(bucket.asOf, Date.now())}` : "";
   if (bucket.live()) return html`<p id="state" class="live">live, ${as}</p>`;
-  const doing = app.net.connected ? "reading what is stored" : "reconnecting";
+  const hears = app.net.connected && Date.now() - app.net.heard <= silenceMax;
+  const doing = hears ? "reading what is stored" : "reconnecting";
   return html`<p id="state" class="stale" role="status">${as ? `${as}, ${doing} …` : "connecting …"}
-    ${bucket.error ? html`<span class="why">${visible(bucket.error)}</span>` : nothing}</p>`;
+    ${bucket.error && hears ? html`<span class="why">${visible(bucket.error)}</span>` : nothing}</p>`;
 }
 
 // readCell returns what the server says about the cell. Beside a cluster it says so to those who have logged in.

@@ -15,6 +15,7 @@ export class Net {
     this.onStatus = onStatus;
     this.connected = false;
     this.inbox = `_INBOX.${cell.prefix}.person.${token(cell.person)}`; // replies arrive below it
+    this.heard = 0; // when the broker gave the last sign, by this machine's clock
     this.offset = 0; // the broker's clock less this machine's, in ms
   }
 
@@ -58,6 +59,7 @@ export class Net {
   // api sends a request to JetStream. It throws what JetStream refuses.
   async api(subject, body) {
     const { reply, sent } = await this.#again(`$JS.API.${subject}`, body ? JSON.stringify(body) : "");
+    this.heard = Date.now();
     if (reply.error) {
       throw Object.assign(new Error(reply.error.description), { code: reply.error.code });
     }

@@ -168,7 +168,7 @@ function findingsPart(page) {
       <th>what to do</th></tr></thead><tbody>${list.map((f) => html`<tr class=${`level-${visible(f.level)}`}>
       <td>${visible(f.level)}</td><td>${visible(f.check)}</td><td>${visible(f.found)}</td>
       <td>${visible(f.do ?? "")}</td></tr>`)}</tbody></table>` : nothing}
-    <p class="buttons"><button ?disabled=${examining} @click=${() => page.examine()}>Examine again</button>
+    <p class="buttons"><button ?disabled=${examining || !page.bucket.live()} @click=${() => page.examine()}>Examine again</button>
       <span class="soft">${examining ? "examining …" : findings ? `as of ${clock(findings.at, page.app.now())}` : ""}
       </span></p></section>`;
 }

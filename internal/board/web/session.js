@@ -4,6 +4,7 @@ import { createInbox } from "./vendor/nats-core.js";
 import { html, nothing, repeat } from "./vendor/lit-html.js";
 import { Bucket } from "./bucket.js";
 import { Commits } from "./commits.js";
+import { Family } from "./family.js";
 import { linkOf, sessionLink, verdict } from "./doc.js";
 import * as history from "./history.js";
 import { Lookups, readCommit } from "./log.js";
@@ -35,6 +36,7 @@ export class Session {
   close() {
     this.closed = true;
     this.bucket.close();
+    this.family?.close();
   }
 
   // doc returns the document, undefined before it is read or when there is none.
@@ -48,6 +50,12 @@ export class Session {
 
   #changed() {
     const doc = this.doc();
+    if (doc && !this.closed) {
+      this.family ??= new Family(this.app, { harness: this.harness, root: doc.root || this.session },
+        () => this.app.draw());
+    }
+    if (this.begun !== this.bucket.generation) this.family?.bucket.restart(); // both watch the same connection
+    this.begun = this.bucket.generation;
     if (doc) this.draft = pending(this.draft, doc.seq);
     if (doc) this.commits.remember(doc);
     if (doc && this.commits.seq() < doc.seq) this.#read();
@@ -64,7 +72,6 @@ export class Session {
     try {
       found = await this.commits.read(() => !this.closed);
       this.error = "";
-      this.family = undefined;
       this.check = undefined;
     } catch (err) {
       this.error = String(err?.message ?? err);
@@ -107,14 +114,12 @@ export class Session {
     return next;
   }
 
-  // #ask reads what only a service knows: the sessions of the same root, and whether a compaction is due.
+  // #ask reads what only a service knows: whether a compaction is due.
   async #ask() {
     const doc = this.doc();
     if (!doc || this.asking) return;
     this.asking = true;
     const { net } = this.app;
-    const family = await net.ask("ledger", "list", { harness: this.harness, root: doc.root || this.session });
-    if (family.code === 200) this.family = history.tree(family.body.documents ?? []);
     const check = await net.ask("compaction", "check", { harness: this.harness, session: this.session });
     if (check.code === 200) this.check = check.body;
     this.asking = false;
@@ -297,13 +302,16 @@ function actPart(page, doc) {
 }
 
 function familyPart(page) {
-  if (!page.family || page.family.length < 2) return nothing;
+  const list = page.family?.list() ?? [];
+  if (list.length < 2) return nothing;
   return html`<section aria-label="Sessions of this root"><h3>sessions of this root</h3>
-    <ul class="tree">${page.family.map(({ depth, document: d }) => html`<li>${"– ".repeat(depth)}
+    <ul class="tree">${list.map(({ depth, document: d }) => html`<li>${"– ".repeat(depth)}
       ${d.session === page.session
       ? html`<b>${visible(d.session)}</b>`
       : html`<a href=${sessionLink(d.harness, d.session)}>${visible(d.session)}</a>`}
-      ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul></section>`;
+      ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul>
+    ${page.family.live() ? nothing : html`<p class="note">reading them again … ${visible(page.family.error)}</p>`}
+    </section>`;
 }
 
 // policyPart is the policy, and the form that changes it.

@@ -1,0 +1,97 @@
+// The sessions of one root, as they are now.
+
+import { Bucket } from "./bucket.js";
+import { decode, tree } from "./history.js";
+import { token } from "./text.js";
+
+const pause = 300; // ms between two rounds of reading documents
+
+// Family is {harness, root}'s list of sessions. It watches the names of the harness's documents and not their content:
+// a document is read when it is one of the family, or new.
+export class Family {
+  constructor(app, { harness, root }, onChange) {
+    Object.assign(this, { app, harness, root, onChange });
+    const keys = `session.${token(harness)}.*`;
+    this.members = new Map(); // key → document
+    this.others = new Set(); // keys of documents that have another root
+    this.changed = new Set(); // keys of documents to read
+    this.bucket = new Bucket(app.net, `${app.cell.prefix}_state`, keys, (key) => this.#touch(key), () => this.#read(),
+      { headersOnly: true });
+    this.bucket.run();
+  }
+
+  close() {
+    this.bucket.close();
+  }
+
+  // live says whether the list is what the ledger has now.
+  live() {
+    return this.bucket.live() && this.listed === this.bucket.generation && !this.error;
+  }
+
+  // list returns the sessions with their depths, parents before children.
+  list() {
+    return tree([...this.members.values()]);
+  }
+
+  #touch(key) {
+    if (this.bucket.current && !this.others.has(key)) {
+      this.changed.add(key);
+      this.#read();
+    }
+    return true;
+  }
+
+  // #read reads the whole list once for each beginning of the watch, and then the documents that changed.
+  async #read() {
+    if (this.reading || this.bucket.closed || !this.bucket.current) return;
+    this.reading = true;
+    try {
+      if (this.listed !== this.bucket.generation) await this.#list(this.bucket.generation);
+      for (const key of this.changed) {
+        this.changed.delete(key);
+        await this.#document(key);
+      }
+      this.error = "";
+    } catch (err) {
+      this.error = String(err?.message ?? err);
+    }
+    this.onChange();
+    await new Promise((done) => setTimeout(done, pause));
+    this.reading = false;
+    if (this.changed.size > 0 || this.listed !== this.bucket.generation) this.#read();
+  }
+
+  async #list(generation) {
+    const { harness, root } = this;
+    const reply = await this.app.net.ask("ledger", "list", { harness, root });
+    if (reply.code !== 200) throw new Error(reply.text || `the ledger replied ${reply.code}`);
+    this.members = new Map();
+    for (const d of reply.body.documents ?? []) this.members.set(this.#key(d.session), short(d));
+    this.others = new Set([...this.bucket.rows.keys()].filter((key) => !this.members.has(key)));
+    this.listed = generation;
+  }
+
+  async #document(key) {
+    const { harness } = this;
+    const reply = await this.app.net.ask("ledger", "get", { harness, session: decode(key.split(".")[2]) });
+    if (reply.code === 404) this.members.delete(key);
+    else if (reply.code !== 200) {
+      this.changed.add(key);
+      throw new Error(reply.text || `the ledger replied ${reply.code}`);
+    } else {
+      const d = reply.body.document;
+      if ((d.root || d.session) === this.root) this.members.set(key, short(d));
+      else this.others.add(key);
+    }
+  }
+
+  #key(session) {
+    return `session.${token(this.harness)}.${token(session)}`;
+  }
+}
+
+// short returns what the list shows of a document.
+function short({ harness, session, parent, title, phase }) {
+  return { harness, session, parent, title, phase };
+}
