@@ -231,6 +231,26 @@ func TestViewModels(t *testing.T) {
 		{"no batch", `judged("harness", [], {parked: 3})`, "parked: no batch of events"},
 		{"documents that were not read", `judged("harness", ["holdfast.retry.scheduled", "holdfast.turn.started"])`,
 			"parked: not for the harness to say; ?"},
+		{"content of an object",
+			`history.stored('"a\\u202eb"') + history.stored("no JSON") + history.stored('{"a":1}')`,
+			"a⟦U+202E⟧bno JSON{\n  \"a\": 1\n}"},
+		{"names of objects", `await import("/objects.js").then(({ referred }) => [{ref: "h.s." + "0".repeat(64)},
+			{output: {ref: "h.s." + "1".repeat(64)}}, {output: {ref: "h.s." + "1".repeat(64), more: 1}}, {ref: "h.s.x"},
+			undefined].map((data) => referred({data})?.slice(0, 6)).join())`, "h.s.00,h.s.11,,,"},
+		{"a document that comes while others are read", `(await (async () => {
+			const { Commits } = await import("/commits.js");
+			let go;
+			const held = new Promise((done) => { go = done; });
+			const commits = new Commits({}, {}, async (seq) => { await held; return {seq, parked: 1}; });
+			commits.list = [1, 2, 3, 4, 5].map((seq) => ({seq, writer: "harness", events: [turn("completed", "t")]}));
+			commits.remember({seq: 3, parked: 1});
+			const done = commits.judge(() => {});
+			commits.remember({seq: 5, parked: 1});
+			commits.judge(() => {});
+			go();
+			await done;
+			return commits.lines.map((l) => l.doubt ? "?" : l.note ?? "counts").join();
+		})())`, "parked,counts,counts,counts,counts"},
 		{"authors", `[["/person/ann", "ledger"], ["/person/ann", "harness"], ["/service/ledger/x", "harness"],
 			["/service/retry/x", "ledger"], ["/harness/h/7", "harness"], ["/harness/h/7", "ledger"], ["", "retry"]]
 			.map(([source, writer]) => history.authorOf({source, data: {by: "bob"}}, writer)).join()`,

@@ -2,6 +2,8 @@ package board
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +134,17 @@ func TestForgedEventsMadeNothing(t *testing.T) {
 		t.Errorf("the cause is %q after one more", got)
 	}
 	p.shot("forged")
+	// The document comes after its commit.
+	eval[bool](p, `(() => {
+		const { page } = holdfast.app;
+		page.commits.counts.delete(page.doc().seq);
+		page.commits.judged--;
+		page.commits.draw();
+		globalThis.doubted = page.commits.lines.at(-1).doubt;
+		page.bucket.put(page.key, page.doc());
+		return true;
+	})()`)
+	p.wait(`doubted && !holdfast.app.page.commits.lines.at(-1).doubt`)
 }
 
 // The page of a root shows what its sub-agents do, and "now" is now, also when the root itself does not change. It does
@@ -173,6 +186,50 @@ func TestPageOfARootIsUpToDate(t *testing.T) {
 	p.wait(`document.querySelector("#compared thead")?.textContent.includes("other: running")`)
 	c.ask(s, turn, "four", question("q", "Four?", "x"))
 	p.wait(`document.querySelector("#compared thead").textContent.includes("other: waiting")`)
+}
+
+// A message that is too large for the log is an object. A person reads the whole of it where its line is opened, and in
+// the queue; content that is not that of its name is not shown.
+func TestLongMessageIsRead(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	long := strings.Repeat("long message ü\n", 30_000)
+	s, err := h.Open(t.Context(), "wall", harness.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.StartTurn(t.Context(), harness.StartOptions{Content: long, By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	send := exec.CommandContext(t.Context(), binary, "send", "painter/wall", "-", "--nats", "nats://"+c.nats)
+	send.Stdin = strings.NewReader("queued " + long)
+	send.Env = append(os.Environ(), "USER=ann")
+	if out, err := send.CombinedOutput(); err != nil {
+		t.Fatalf("send: %v\n%s", err, out)
+	}
+	p := board(t, c, "#/s/painter/wall")
+	p.click("#queue button")
+	shown := `document.querySelector(".object")?.textContent`
+	p.wait(fmt.Sprintf("%s === %s", shown, quote("queued "+long)))
+	p.click("#queue button") // it hides what it showed
+	p.wait(`!document.querySelector(".object")`)
+	eval[bool](p, `([...document.querySelectorAll("#timeline button.line")].find((b) =>
+		b.textContent.includes("message.accepted") && b.textContent.includes("agent")).click(), true)`)
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const api = net.api.bind(net);
+		net.api = async (subject, body) => {
+			const reply = await api(subject, body);
+			if (body?.next_by_subj && !globalThis.damaged) reply.message.data = btoa("damaged".repeat(1e5));
+			return reply;
+		};
+		return true;
+	})()`)
+	p.click("#timeline dd button")
+	p.shows("The object cannot be read: its name is another content's")
+	eval[bool](p, `globalThis.damaged = true`)
+	p.click("#timeline dd button")
+	p.wait(fmt.Sprintf("%s === %s", shown, quote(long)))
 }
 
 // policyForm opens the form of the policy of coder/build.

@@ -86,6 +86,15 @@ export function contentOf(content) {
   return JSON.stringify(content, null, 2);
 }
 
+// stored returns the content of an object as people read it: it is JSON, usually a string.
+export function stored(text) {
+  try {
+    return visible(contentOf(JSON.parse(text)));
+  } catch {
+    return visible(text);
+  }
+}
+
 // about says in one line what an event is about.
 export function about(event) {
   const d = event.data ?? {};

@@ -8,6 +8,7 @@ import { Family } from "./family.js";
 import { linkOf, sessionLink, verdict } from "./doc.js";
 import * as history from "./history.js";
 import { Lookups, readCommit } from "./log.js";
+import { readObject, referred } from "./objects.js";
 import { changedPolicy, edited, kept, pending, policyForm, settings, stored } from "./policy.js";
 import { ago, clock, fields, line, token, visible } from "./text.js";
 
@@ -25,6 +26,7 @@ export class Session {
     this.text = "";
     this.open = new Set(); // lines of the timeline that show their event
     this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
+    this.objects = new Lookups(async (name) => history.stored(await readObject(app.net, name)), () => app.draw(), 20);
     this.draft = {}; // of the policy: what a person has written
     this.past = {}; // of the time travel: {at, to, documents, error}
   }
@@ -273,12 +275,35 @@ function queuePart(page, doc) {
   return html`<section aria-label="Queue"><h3>queue ${queue.length}${held}</h3>
     <ol id="queue">${repeat(queue, (m) => m.message, (m) => {
       const said = page.messages.get(m.seq).value?.events.find((e) => e.data?.message === m.message);
+      const ref = referred(said);
       const text = said ? history.contentOf(said.data.content) || said.data.ref : m.message;
-      return html`<li><span class="full">${visible(text)}</span>
+      return html`<li>${ref ? objectPart(page, ref) : html`<span class="full">${visible(text)}</span>`}
         <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}</span>
         <button ?disabled=${dead} @click=${() => page.request("compaction", "withdraw", { message: m.message },
           "withdraw")}>Withdraw</button></li>`;
     })}</ol></section>`;
+}
+
+// objectPart is content that an event refers to. It is read when a person asks for it, with the rights of that person.
+function objectPart(page, name) {
+  const show = (on) => () => {
+    if (on) page.open.add(name);
+    else page.open.delete(name);
+    if (page.objects.get(name).error) page.objects.forget(name);
+    page.app.draw();
+  };
+  if (!page.open.has(name)) {
+    return html`<span class="soft">a long text, stored as an object</span>
+      <button @click=${show(true)}>Show it</button>`;
+  }
+  const { value, error } = page.objects.get(name);
+  if (error) {
+    return html`<span class="verdict refused">The object cannot be read: ${visible(error)}</span>
+      <button @click=${show(true)}>Try again</button>`;
+  }
+  return value === undefined
+    ? html`<span class="soft">reading the object …</span>`
+    : html`<span class="full object">${value}</span> <button @click=${show(false)}>Hide it</button>`;
 }
 
 function actPart(page, doc) {
@@ -416,6 +441,7 @@ function timelinePart(page) {
         ${l.note ? html`<span class="uncounted why">did not count: ${l.note}</span>` : nothing}</button>
       ${page.open.has(l.key) ? html`<dl class="facts-of">${fields(l.event.data).map((f) =>
         html`<dt>${f.name}</dt><dd class="full">${f.text}</dd>`)}
+        ${referred(l.event) ? html`<dt>content</dt><dd>${objectPart(page, referred(l.event))}</dd>` : nothing}
         <dt>id</dt><dd>${visible(l.event.id)}</dd><dt>source</dt><dd>${visible(l.event.source)}</dd></dl>` : nothing}
     </li>`)}</ol>
     ${page.commits.error
