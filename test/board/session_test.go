@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -230,6 +231,60 @@ func TestLongMessageIsRead(t *testing.T) {
 	eval[bool](p, `globalThis.damaged = true`)
 	p.click("#timeline dd button")
 	p.wait(fmt.Sprintf("%s === %s", shown, quote(long)))
+}
+
+// Of a session with many commits the page keeps the newest whole. The cause of its phase, all its events, and all its
+// places can be reached.
+func TestLongSessionIsReached(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{Title: "Paint the wall"})
+	started := s.State().Seq
+	for i := range 510 {
+		c.append(s, events.UsageReported{Turn: turn.ID(), Model: "small", Tokens: events.Tokens{Input: int64(i + 1)},
+			ContextLimit: 100_000})
+	}
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelectorAll("#timeline li").length === 200`)
+	line := func(seq uint64) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#timeline li")].find((l) =>
+			l.querySelector(".seq").textContent === "%d" && l.querySelector("[aria-expanded=true]"))`, seq)
+	}
+	p.shows(fmt.Sprintf("because of turn.started %d by agent", started))
+	p.click(".cause")
+	p.wait(line(started))
+	p.wait(line(started) + `.querySelector("dl").textContent.includes("synthetic")`) // its data was read again
+	p.wait(fmt.Sprintf(`((b) => b.top > 0 && b.bottom < innerHeight)(%s.getBoundingClientRect())`, line(started)))
+	if got := eval[int](p, `document.querySelectorAll("#timeline li").length`); got > 200 {
+		t.Errorf("%d events are drawn, want at most 200", got)
+	}
+
+	places := `[...document.querySelectorAll("#timeline .seq")].map((e) => Number(e.textContent))`
+	button := func(name string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('section[aria-label="Log"] button')].find((b) =>
+			b.textContent === %q)`, name)
+	}
+	eval[bool](p, fmt.Sprintf(`(%s.click(), true)`, button("Newest events")))
+	p.wait(fmt.Sprintf(`%s[0] === %d`, places, s.State().Seq))
+	seen := eval[[]uint64](p, places)
+	for eval[bool](p, `Boolean(`+button("Older events")+`)`) {
+		newest := seen[len(seen)-1]
+		eval[bool](p, fmt.Sprintf(`(%s.click(), true)`, button("Older events")))
+		p.wait(fmt.Sprintf(`%s.at(-1) < %d`, places, newest))
+		seen = append(seen, eval[[]uint64](p, places)...)
+	}
+	slices.Sort(seen)
+	if got, want := len(slices.Compact(seen)), int(s.State().Commits); got != want {
+		t.Errorf("%d places were drawn, want %d", got, want)
+	}
+
+	eval[bool](p, `(() => {
+		const slider = document.querySelector("#past input[type=range]");
+		slider.value = slider.min;
+		slider.dispatchEvent(new Event("change"));
+		return true;
+	})()`)
+	p.wait(fmt.Sprintf(`document.querySelector("#compared") && document.querySelector("#past output").value === "%d"`,
+		seen[0]))
 }
 
 // policyForm opens the form of the policy of coder/build.

@@ -24,6 +24,7 @@ export class Session {
     this.key = key;
     this.commits = new Commits(app.net, { harness, session }, (seq) => this.documentAt(seq));
     this.text = "";
+    this.end = undefined; // the line behind the newest one that is drawn; undefined follows the log
     this.open = new Set(); // lines of the timeline that show their event
     this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
     this.objects = new Lookups(async (name) => history.stored(await readObject(app.net, name)), () => app.draw(), 20);
@@ -95,7 +96,39 @@ export class Session {
   }
 
   #judge() {
-    this.commits.judge(() => this.app.draw());
+    this.commits.judge(() => this.#load());
+  }
+
+  // shown returns the lines of the timeline that are drawn, {begin, end} among all of them.
+  shown() {
+    const end = Math.min(this.end ?? Infinity, this.commits.lines.length);
+    return { begin: Math.max(0, end - linesDrawn), end };
+  }
+
+  // turn draws the lines that end before a place among all of them.
+  turn(end) {
+    this.end = end >= this.commits.lines.length ? undefined : Math.max(end, linesDrawn);
+    return this.#load();
+  }
+
+  // #load reads the commits whose lines are drawn and that are not kept whole.
+  async #load() {
+    const { begin, end } = this.shown();
+    try {
+      await this.commits.load(this.commits.lines.slice(begin, end));
+    } catch (err) {
+      this.error = String(err?.message ?? err);
+    }
+    this.app.draw();
+  }
+
+  // show opens a line, and brings it onto the screen.
+  async show(key) {
+    this.open.add(key);
+    const at = this.commits.lines.findIndex((l) => l.key === key);
+    const { begin, end } = this.shown();
+    await (at < begin || at >= end ? this.turn(at + linesDrawn / 2) : this.#load());
+    requestAnimationFrame(() => document.getElementById(`line-${key}`)?.scrollIntoView({ block: "center" }));
   }
 
   // documentAt returns the document as it was at a place of the log. It asks for one after the other, as the ledger folds
@@ -211,9 +244,7 @@ function headPart(page, doc, name) {
       <dt>phase</dt><dd><b id="phase">${visible(doc.phase)}</b>${cause
         ? html` <a href="#" class="cause" @click=${(e) => {
           e.preventDefault();
-          page.open.add(cause.key);
-          page.app.draw();
-          document.getElementById(`line-${cause.key}`)?.scrollIntoView({ block: "center" });
+          page.show(cause.key);
         }}>because of ${cause.kind} ${cause.seq} by ${cause.author}</a>`
         : nothing}</dd>
       <dt>owner</dt><dd>${history.ownerOf(doc)}${parent}</dd>
@@ -426,11 +457,14 @@ function differencePart(before, after) {
 }
 
 function timelinePart(page) {
-  const { lines } = page.commits;
-  const shown = lines.slice(-linesDrawn).reverse();
+  const { begin, end } = page.shown();
+  const shown = page.commits.lines.slice(begin, end).reverse();
   const now = page.app.now();
   return html`<section aria-label="Log"><h3>log, newest first</h3>
     ${page.error ? html`<p class="verdict refused">The log cannot be read: ${visible(page.error)}</p>` : nothing}
+    ${page.end === undefined
+      ? nothing
+      : html`<p class="buttons"><button @click=${() => page.turn(Infinity)}>Newest events</button></p>`}
     <ol id="timeline">${repeat(shown, (l) => l.key, (l) => html`<li id=${`line-${l.key}`}>
       <button class="line" aria-expanded=${page.open.has(l.key)} @click=${() => {
         if (!page.open.delete(l.key)) page.open.add(l.key);
@@ -447,8 +481,8 @@ function timelinePart(page) {
     ${page.commits.error
       ? html`<p class="note">Which of the older events counted was not read: ${visible(page.commits.error)}.</p>`
       : nothing}
-    ${lines.length > linesDrawn
-      ? html`<p class="note">Older events:
-        <code>holdfast events ${visible(`${page.harness}/${page.session}`)}</code></p>`
+    ${begin > 0
+      ? html`<p class="buttons"><button @click=${() => page.turn(begin)}>Older events</button>
+        <span class="soft">${begin.toLocaleString("en")} more</span></p>`
       : nothing}</section>`;
 }
