@@ -251,6 +251,13 @@ func TestViewModels(t *testing.T) {
 			await done;
 			return commits.lines.map((l) => l.doubt ? "?" : l.note ?? "counts").join();
 		})())`, "parked,counts,counts,counts,counts"},
+		{"the broker's clock", `(await (async () => {
+			const { Net } = await import("/net.js");
+			const net = new Net({prefix: "hf", person: "ann"}, () => {});
+			net.nc = {request: async () => ({json: () => ({ts: new Date(Date.now() + 3_600_000).toISOString()})})};
+			await net.api("INFO");
+			return Math.round((net.now() - Date.now()) / 1000);
+		})())`, "3600"},
 		{"authors", `[["/person/ann", "ledger"], ["/person/ann", "harness"], ["/service/ledger/x", "harness"],
 			["/service/retry/x", "ledger"], ["/harness/h/7", "harness"], ["/harness/h/7", "ledger"], ["", "retry"]]
 			.map(([source, writer]) => history.authorOf({source, data: {by: "bob"}}, writer)).join()`,

@@ -53,6 +53,10 @@ func TestSessionSaysWhy(t *testing.T) {
 	if got := eval[int](p, left); got < 8 || got > 10 {
 		t.Errorf("the retry is said to be due in %d minutes, want 9 or 10", got)
 	}
+	eval[bool](p, `(Object.defineProperty(holdfast.app.net, "offset", {configurable: true, get: () => 300_000,
+		set() {}}), holdfast.app.draw(), true)`)
+	p.wait(left + ` <= 5`)
+	eval[bool](p, `(Object.defineProperty(holdfast.app.net, "offset", {value: 0, writable: true}), true)`)
 	p.click(`section[aria-label="Retry"] button:nth-of-type(2)`)
 	p.shows("no retry: cancelled")
 	p.click(`section[aria-label="Retry"] button:nth-of-type(1)`)
@@ -81,6 +85,57 @@ func TestSessionSaysWhy(t *testing.T) {
 	q.shot("sessions")
 	q.press("gi")
 	q.shows("Nothing waits for you.")
+}
+
+// A retry counts down, and fires by itself at its instant.
+func TestRetryFiresByItself(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	p := board(t, c, "#/s/coder/build")
+	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
+	c.append(s, events.TurnFailed{Turn: turn.ID(), Error: events.Failure{Kind: "rate_limit", Text: "429: slow down",
+		RetryAfterMS: 8_000}})
+	due := `Date.parse(holdfast.app.page.doc()?.retry?.due_at)`
+	p.wait(due + ` > 0`)
+	at := eval[float64](p, due)
+	p.wait(`/^retry 1 in \ds/.test(document.querySelector("#retry")?.textContent)`)
+	first := eval[string](p, `document.querySelector("#retry")?.textContent ?? ""`)
+	p.wait(fmt.Sprintf(`document.querySelector("#retry")?.textContent !== %s`, quote(first)))
+	p.wait(`document.querySelector("#retry")?.textContent.startsWith("retry 1 starts")`)
+	fired := `holdfast.app.page.commits.lines.findLast((l) => l.kind === "turn.requested")`
+	p.wait(fired)
+	if got := eval[float64](p, fired+`.at`); got < at {
+		t.Errorf("the retry fired %.0f ms before its instant", at-got)
+	}
+	if got := eval[string](p, fired+`.author`); got != "retry" {
+		t.Errorf("the retry was fired by %q", got)
+	}
+}
+
+// A page that is old asks for nothing: its buttons are off, and a request is not sent.
+func TestOldSessionAsksForNothing(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	c.append(s, events.TurnFailed{Turn: turn.ID(), Error: events.Failure{Kind: "rate_limit", Text: "429: slow down",
+		RetryAfterMS: 600_000}})
+	p := board(t, c, "#/s/coder/build")
+	c.request(c.connect(), "compaction.send", map[string]any{"harness": "coder", "session": "build", "message": "m1",
+		"by": "ann", "content": "and the handle"})
+	p.wait(`document.querySelector("#queue") && document.querySelector("#retry")`)
+	p.write("retry_max", "3")
+	buttons := `[...document.querySelectorAll("#queue button, .buttons button")]
+		.filter((b) => b.textContent !== "Take back")`
+	p.wait(buttons + `.length === 7 && ` + buttons + `.every((b) => !b.disabled)`)
+	c.end(syscall.SIGKILL)
+	p.wait(`document.querySelector("#state.stale")`)
+	drawn(p)
+	if got := eval[string](p, buttons+`.filter((b) => !b.disabled).map((b) => b.textContent).join()`); got != "" {
+		t.Errorf("an old page has buttons that can be pressed: %s", got)
+	}
+	eval[bool](p, `(holdfast.app.net.ask = () => { throw new Error("sent"); }, true)`)
+	if !eval[bool](p, `holdfast.app.page.request("ledger", "stop", {}, "stop").then((r) => r === undefined)`) {
+		t.Error("an old page sent a request")
+	}
 }
 
 // A harness may write anything under its own subject. Events that the ledger does not count are marked, and made
