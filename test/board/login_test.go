@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,7 +84,8 @@ func TestPersonLogsIn(t *testing.T) {
 	at := freePort(t)
 	srv := securedCell(t, at)
 	c := &cell{t: t, nats: strings.TrimPrefix(loginOf(srv, "harness-painter"), "nats://")}
-	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{Title: "Paint the wall"})
+	h := c.agent("painter")
+	s, turn := c.open(h, "wall", harness.OpenOptions{Title: "Paint the wall"})
 	c.ask(s, turn, "colour", question("colour", "Which colour shall the wall be?", "red", "blue"))
 
 	p := newPage(t, "about:blank")
@@ -127,6 +129,7 @@ func TestPersonLogsIn(t *testing.T) {
 	p.shot("loggedin")
 	p.accessible("decided", false)
 
+	p.readsSession(c, h, s, turn)
 	p.visit("#/operator")
 	p.shows("JetStream on") // the doctor, over a websocket with the login of ann
 	p.click(`section[aria-label="recovery"] button`)
@@ -136,4 +139,39 @@ func TestPersonLogsIn(t *testing.T) {
 	if text := p.text(); strings.Contains(text, "wall") {
 		t.Errorf("the page shows sessions after the log-out:\n%s", text)
 	}
+}
+
+// readsSession opens the page of a session. All that it reads is within the rights of a person: the log, documents of
+// the past, names of documents, and the copy of an object that the user of the harness has stored.
+func (p *page) readsSession(c *cell, h *harness.Harness, s *harness.Session, turn *harness.Turn) {
+	p.t.Helper()
+	if err := turn.Complete(c.t.Context(), "done"); err != nil {
+		c.t.Fatal(err)
+	}
+	long := strings.Repeat("a long message\n", 30_000)
+	next, err := s.StartTurn(c.t.Context(), harness.StartOptions{Content: long, By: "ada"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.open(h, "trim", harness.OpenOptions{Parent: "wall", Root: "wall"})
+	raw := c.connect()
+	if err := raw.Publish("hf.log.painter.wall.harness", []byte("no batch")); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := raw.Flush(); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := next.Complete(c.t.Context(), "done"); err != nil {
+		c.t.Fatal(err)
+	}
+	p.visit("#/s/painter/wall")
+	p.shows("because of turn.completed")
+	p.shows("did not count: parked: no batch of events")
+	p.wait(`document.querySelector(".tree")?.textContent.includes("trim") && holdfast.app.page.family.live()`)
+	eval[bool](p, `([...document.querySelectorAll("#timeline button.line")].find((b) =>
+		b.textContent.includes("object painter.wall.")).click(), true)`)
+	p.click("#timeline dd button")
+	p.wait(fmt.Sprintf(`document.querySelector(".object")?.textContent === %s`, quote(long)))
+	eval[bool](p, `(holdfast.app.page.travel(holdfast.app.page.commits.list[0].seq, 0), true)`)
+	p.wait(`document.querySelector("#compared")`)
 }
