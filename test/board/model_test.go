@@ -231,6 +231,22 @@ func TestViewModels(t *testing.T) {
 		{"no batch", `judged("harness", [], {parked: 3})`, "parked: no batch of events"},
 		{"documents that were not read", `judged("harness", ["holdfast.retry.scheduled", "holdfast.turn.started"])`,
 			"parked: not for the harness to say; ?"},
+		{"too many events that did not count", `(await (async () => {
+			const { Commits } = await import("/commits.js");
+			let asked = 0;
+			const document = (seq) => ({seq, parked: Math.floor(seq / 2)});
+			const commits = new Commits({}, {}, async (seq) => { asked++; return document(seq); });
+			const add = (seq) => commits.list.push({seq, writer: "harness", events: [turn("completed", "t")]});
+			const newest = () => commits.lines.slice(-3).map((l) => l.doubt ? "?" : l.note ?? "counts").join();
+			for (let seq = 1; seq <= 300; seq++) add(seq);
+			commits.remember(document(300));
+			await commits.judge(() => {});
+			const said = [newest(), asked, commits.lines[9].doubt, commits.error !== ""].join(" ");
+			for (const seq of [301, 302, 303, 304]) add(seq);
+			commits.remember(document(304));
+			await commits.judge(() => {});
+			return said + " " + newest() + " " + asked;
+		})())`, "parked,counts,parked 60 true true parked,counts,parked 63"},
 		{"content of an object",
 			`history.stored('"a\\u202eb"') + history.stored("no JSON") + history.stored('{"a":1}')`,
 			"a⟦U+202E⟧bno JSON{\n  \"a\": 1\n}"},

@@ -238,6 +238,13 @@ func TestPageOfARootIsUpToDate(t *testing.T) {
 		t.Errorf("the page asked for %s, of another root", got)
 	}
 
+	// A document that is removed leaves the tree.
+	if err := c.state(c.connect()).Purge(t.Context(), events.SessionKey(events.Ref{Harness: "painter",
+		Session: "grandkid"})); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(tree + `.endsWith("kid The kid waiting")`)
+
 	eval[bool](p, `(holdfast.app.page.travel(holdfast.app.page.commits.list[0].seq, 0), true)`)
 	p.wait(`document.querySelector("#compared thead")?.textContent.includes("other: running")`)
 	c.ask(s, turn, "four", question("q", "Four?", "x"))

@@ -16,7 +16,8 @@ export class Commits {
     Object.assign(this, { net, name: { harness, session }, ask });
     this.list = []; // all commits, oldest first
     this.counts = new Map(); // place → what the document had counted there
-    this.judged = 0; // commits of which is known which events counted
+    this.judged = 0; // commits that are judged
+    this.left = false; // some of those are left out: they were too many
     this.lines = [];
     this.error = ""; // why it is not known which events counted
   }
@@ -66,14 +67,16 @@ export class Commits {
     this.again = this.judging;
     if (this.judging) return;
     this.judging = true;
-    this.reads = 0;
-    this.error = "";
+    let end = this.list.length - 1;
+    while (end >= this.judged && !this.counts.has(this.list[end].seq)) end--;
     try {
-      let end = this.list.length - 1;
-      while (end >= this.judged && !this.counts.has(this.list[end].seq)) end--;
-      if (end >= this.judged && await this.#narrow(this.judged - 1, end)) this.judged = end + 1;
+      this.reads = 0;
+      if (end >= this.judged) await this.#narrow(this.judged - 1, end);
+      this.judged = Math.max(this.judged, end + 1);
+      this.left ||= this.reads > readsMax;
+      this.error = this.left ? "too many events did not count" : "";
     } catch (err) {
-      this.error = String(err?.message ?? err);
+      this.error = String(err?.message ?? err); // the next document brings another attempt
     }
     this.judging = false;
     this.draw();
@@ -85,21 +88,22 @@ export class Commits {
     return i < 0 ? none : this.counts.get(this.list[i]?.seq);
   }
 
-  // #narrow finds the counts of all commits between two whose counts are known. It returns false when it gave up.
+  // #narrow finds the counts of all commits between two whose counts are known. Too many reads leave the older ones out.
   async #narrow(low, high) {
-    if (high - low < 2) return true;
+    if (high - low < 2 || this.reads > readsMax) return;
     const [from, to] = [this.#at(low), this.#at(high)];
     if (from.parked === to.parked && from.ignored === to.ignored) {
       for (let i = low + 1; i < high; i++) this.counts.set(this.list[i].seq, to);
-      return true;
+      return;
     }
     const middle = (low + high) >> 1;
     if (!this.#at(middle)) {
-      if (this.reads++ >= readsMax) throw new Error("too many events did not count");
+      if (++this.reads > readsMax) return;
       this.remember(await this.ask(this.list[middle].seq));
       if (!this.#at(middle)) throw new Error(`the ledger has no document of place ${this.list[middle].seq}`);
     }
-    return await this.#narrow(middle, high) && await this.#narrow(low, middle);
+    await this.#narrow(middle, high);
+    await this.#narrow(low, middle);
   }
 
   // draw makes the lines.

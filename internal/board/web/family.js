@@ -31,7 +31,7 @@ export class Family {
 
   // list returns the sessions with their depths, parents before children.
   list() {
-    return tree([...this.members.values()]);
+    return tree([...this.members].filter(([key]) => this.bucket.rows.has(key)).map(([, d]) => d));
   }
 
   #touch(key) {

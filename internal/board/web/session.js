@@ -53,12 +53,12 @@ export class Session {
 
   #changed() {
     const doc = this.doc();
+    if (this.begun !== this.bucket.generation) this.family?.bucket.restart(); // both watch the same connection
+    this.begun = this.bucket.generation;
     if (doc && !this.closed) {
       this.family ??= new Family(this.app, { harness: this.harness, root: doc.root || this.session },
         () => this.app.draw());
     }
-    if (this.begun !== this.bucket.generation) this.family?.bucket.restart(); // both watch the same connection
-    this.begun = this.bucket.generation;
     if (doc) this.draft = pending(this.draft, doc.seq);
     if (doc) this.commits.remember(doc);
     if (doc && this.commits.seq() < doc.seq) this.#read();
