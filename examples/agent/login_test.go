@@ -70,6 +70,7 @@ authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`
 			for name, value := range c.env {
 				t.Setenv("HOLDFAST_"+name, value)
 			}
+			t.Setenv("OPENAI_API_KEY", "secret") // the model is not called
 			session := strings.ReplaceAll(name, " ", "-")
 			args := append(strings.Fields(c.flags), "--session", session, "--dir", t.TempDir())
 			if opened := opens(t, observer, session, args); opened != c.ok {
