@@ -103,6 +103,9 @@ func (w *wires) remove() {
 		w.t.Error(err)
 	}
 	for i := range nodesMax {
+		// The kernel removes the devices of a namespace later than the namespace, and the next network has their names.
+		w.ip(fmt.Sprintf("link del clients-%d", i))
+		w.ip(fmt.Sprintf("link del routes-%d", i))
 		w.ip("netns del " + nodeName(i))
 	}
 	w.ip("link del clients")
