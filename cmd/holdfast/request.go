@@ -370,8 +370,9 @@ func stopCommand(a *app) *cobra.Command {
 			ctx, cancel := context.WithTimeout(ctx, a.timeout)
 			defer cancel()
 			commits, err := b.Log.Read(ctx, r, reply.Seq)
-			if err != nil {
-				return fmt.Errorf("holdfast: session %s: %w", r, err)
+			if err != nil { // the request itself was answered
+				return fmt.Errorf("holdfast: the stop of %s was accepted (seq %d), and what it did cannot be read: %w",
+					r, reply.Seq, err)
 			}
 			return a.print(stopReceipt(r, before.Seq, reply.Seq, commits))
 		})

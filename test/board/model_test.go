@@ -208,7 +208,7 @@ func TestViewModels(t *testing.T) {
 		{"the newest of two causes that is not newer than the document",
 			`history.causeOf({phase: "idle", seq: 5}, timeline([3, 4, 5, 6].map((seq) =>
 				({seq, writer: "harness", events: [turn("completed", "t")]})))).seq`, "5"},
-		{"what did not count is no cause", `history.causeOf({phase: "idle", seq: 9}, timeline([
+		{"an event that did not count is no cause", `history.causeOf({phase: "idle", seq: 9}, timeline([
 			{seq: 3, writer: "harness", events: [turn("completed", "t")]},
 			{seq: 8, writer: "harness", events: [turn("completed", "t")]}], {8: {parked: 1}})).seq`, "3"},
 		{"what may not have counted hides the cause", `history.causeOf({phase: "idle", seq: 9}, timeline([
