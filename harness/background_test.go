@@ -51,3 +51,55 @@ func TestPoolKeepsASessionWithACallInTheBackground(t *testing.T) {
 		})
 	}
 }
+
+// TestPoolKeepsASessionWithAnAsk: the handler of a member of a pool returns while another goroutine of the program asks
+// outside of any turn. The question stays open, and the session with the process, until a person has answered, also
+// when Work ends.
+func TestPoolKeepsASessionWithAnAsk(t *testing.T) {
+	for name, ends := range map[string]bool{"while Work runs": false, "at the end of Work": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect(pool)
+			w.released(h, "s")
+			w.released(h, "marker")
+			type answer struct {
+				harness.Answer
+				err error
+			}
+			answers, marked := make(chan answer, 1), make(chan struct{}, 1)
+			worker := harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+				switch turn.ID() {
+				case "t2":
+					marked <- struct{}{}
+				case "t1":
+					go func() {
+						a, err := turn.Session().Ask(w.ctx, harness.Prompt{ID: "p1", Title: "Deploy?"})
+						answers <- answer{a, err}
+					}()
+					w.until("s", "the question", func(st *session.State) bool { return st.Prompts["p1"] != nil })
+				}
+				return nil
+			}}
+			stop := w.work(h, worker)
+			w.request("s", "t1", "x")
+			w.until("s", "the end of the turn", func(st *session.State) bool { return st.LastTurn != nil })
+			w.request("marker", "t2", "x") // one at a time: Work has left the session alone
+			<-marked
+			if ends {
+				check(t, stop())
+			}
+			if st := w.state("s"); !st.Owned || st.Prompts["p1"] == nil {
+				t.Fatalf("owned %t, its questions are %v", st.Owned, st.Prompts)
+			}
+			check(t, w.answer("s", "p1", "yes"))
+			if a := <-answers; a.err != nil || a.Status != session.Answered {
+				t.Errorf("the Ask returned %+v, want the answer", a)
+			}
+			if ends {
+				w.work(h, worker)
+			}
+			w.until("s", "the session to be released", func(st *session.State) bool { return !st.Owned })
+		})
+	}
+}

@@ -121,7 +121,7 @@ func (h *Harness) checkWork() {
 //
 // In a pool a session that Work took is released when its turn has ended, for the next free member, and when ctx has
 // ended, unless the program opens or claims it meanwhile. While a call in the background that this process began is
-// open, the session stays with the process.
+// open, or a [Session.Ask] of this process waits, the session stays with the process.
 //
 // Call [Harness.Ready] first, after the sessions that this process continues are open; else Work returns [ErrNotReady].
 func (h *Harness) Work(ctx context.Context, w Worker) error {
@@ -369,10 +369,11 @@ func (k *workLoop) leave(ctx context.Context, s *Session, err error) (more bool,
 	return err == nil, err
 }
 
-// letGo releases a session that Work took, in a pool, unless the program has it, a turn is open in it, or a call of
-// this process runs in the background: its release would have recovery end that call. When ctx has ended, the session
-// is released with its turn, which was cut off: another member continues the turn. A session that is not released now
-// is checked again when something changes in it, after a while, and at the end of Work.
+// letGo releases a session that Work took, in a pool, unless the program has it, a turn is open in it, a call of this
+// process runs in the background, or an Ask of this process waits outside of any turn: the release would have recovery
+// end that call, and would withdraw that question. When ctx has ended, the session is released with its turn, which was
+// cut off: another member continues the turn. A session that is not released now is checked again when something
+// changes in it, after a while, and at the end of Work.
 func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error) {
 	if !s.isWorks() {
 		return false, nil
@@ -395,12 +396,20 @@ func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error)
 	return false, err // nil: the program has it now
 }
 
-// runsBeside reports whether a call in the background of this process is open: its handler has returned, and the
-// program still runs it. The session is locked.
+// runsBeside reports whether the program still does something in the session although its handler has returned: a call
+// in the background of this process is open, or an Ask waits for a question outside of the open turn. The session is
+// locked.
 func (s *Session) runsBeside(st *session.State) bool {
 	for _, c := range st.Tools {
 		if c.Background && st.Owns(c.Epoch) {
 			return true
+		}
+	}
+	for _, asks := range []map[string]*waiter{s.waiters, s.returning} {
+		for id := range asks {
+			if q := st.Prompts[id]; st.Turn == nil || q != nil && q.Turn != st.Turn.ID {
+				return true
+			}
 		}
 	}
 	return false
