@@ -98,6 +98,7 @@ type Ledger struct {
 	fold *folder
 
 	longAgos *gate // of requests that read a whole session
+	asked    *asked
 	lists    *gate // of requests that read all documents
 	prefixes prefixes
 }
@@ -110,6 +111,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	log = log.With().Str("service", Name).Logger()
 	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
 		longAgos: newGate(longAgoMax, longAgoWaitMax, "others ask about prompts of long ago: ask again"),
+		asked:    newAsked(b.Log.Each, askedMax),
 		lists:    newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil

@@ -116,38 +116,6 @@ func notFound(err error) bool {
 	return ok && r.Code == http.StatusNotFound
 }
 
-// longAgo decides on the session as it was when it still listed a prompt that has since been displaced by later
-// endings: so a late asker gets the prompt's state, too (P11). Nothing is appended: an ended prompt stays ended. For a
-// prompt that never existed it returns the same refusal.
-func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decide) (session.Decision, error) {
-	done, err := l.longAgos.enter(ctx)
-	if err != nil {
-		return session.Decision{}, err
-	}
-	defer done()
-	st, seen := session.New(who.ref), uint64(0)
-	var then *session.State // just after its end
-	err = l.bus.Log.Each(ctx, who.ref, 0, func(c events.Commit) error {
-		st.Fold(&c)
-		// one commit ends a prompt again whose answer is taken back after its turn
-		if e, ended := st.Ended(session.EntityPrompt, who.prompt); ended && e.Seq != seen {
-			then, seen = st.Clone(), e.Seq
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return session.Decision{}, fmt.Errorf("ledger: read %s: %w", who.ref, err)
-	case then == nil:
-		return session.Decision{}, unknown
-	}
-	now, err := l.bus.Clock.Now(ctx)
-	if err != nil {
-		return session.Decision{}, err
-	}
-	return decide(then, l.fold.commitSource(ctx, nil), now)
-}
-
 // current returns the present session: its last folded state, from the cache or the document, and the later commits of
 // the log. sure: from the log's leader, with all acknowledged commits; otherwise as far as they have arrived here.
 func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session.State, []events.Commit, error) {
