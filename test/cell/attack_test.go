@@ -65,11 +65,16 @@ func targets() []string {
 // attempt is a request that a user may send, and that gets a reply.
 type attempt struct{ subject, body string }
 
+// reads returns requests of every user that the broker answers.
+func reads() []attempt {
+	return []attempt{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""},
+		{"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`}}
+}
+
 // asks returns requests of a user that the broker or a service answers.
 func asks(class string) []attempt {
-	all := []attempt{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""},
-		{"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`},
-		{"$JS.API.STREAM.MSG.GET.KV_hf_state", `{"last_by_subj":"$KV.hf_state.session.other.s"}`}}
+	all := append(reads(),
+		attempt{"$JS.API.STREAM.MSG.GET.KV_hf_state", `{"last_by_subj":"$KV.hf_state.session.other.s"}`})
 	if class == events.ClassHarness {
 		return append(all, attempt{"hf.log.my-agent.replies.harness", `[]`},
 			attempt{"$KV.hf_leases.harness.my-agent.9", `{}`},
@@ -84,8 +89,9 @@ func asks(class string) []attempt {
 
 // replies: nothing is published to the reply subject of a request unless its sender could publish there.
 func (w *world) replies(t *testing.T) {
-	for a, class := range map[*account]string{w.harness(): events.ClassHarness, w.ann(): events.ClassPerson} {
-		for _, ask := range asks(class) {
+	for a, asks := range map[*account][]attempt{w.harness(): asks(events.ClassHarness),
+		w.ann(): asks(events.ClassPerson), w.keeper(): reads()} {
+		for _, ask := range asks {
 			if _, err := a.Request(ask.subject, []byte(ask.body), patience); err != nil {
 				t.Errorf("%s may not ask %s: %v", a.name, ask.subject, err)
 			}
@@ -99,7 +105,8 @@ func (w *world) replies(t *testing.T) {
 
 // deliveries: a consumer on a user's own messages, or a pull, may name any subject as its delivery subject.
 func (w *world) deliveries(t *testing.T) {
-	for a, filter := range map[*account]string{w.harness(): "hf.log.my-agent.>", w.ann(): "hf.log.my-agent.s.*"} {
+	for a, filter := range map[*account]string{w.harness(): "hf.log.my-agent.>", w.ann(): "hf.log.my-agent.s.*",
+		w.keeper(): "hf.log.my-agent.>"} {
 		for i, to := range targets() {
 			for j, group := range []string{"", "q"} {
 				name := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(a.name, ".", ""), i, j)
@@ -513,7 +520,7 @@ func (w *world) rollUps(t *testing.T) {
 
 // eavesdrop: no user receives messages to others.
 func (w *world) eavesdrop(t *testing.T) {
-	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+	for _, a := range []*account{w.harness(), w.ann(), w.root(), w.keeper(), w.restorer()} {
 		subjects := []string{">", "_INBOX.>", "_INBOX.hf.>", "_INBOX.hf.person.bob.>", "_INBOX.hf.harness.other.>",
 			"_INBOX.hf.service.ledger.>", "_R_.>", "hf.>", "hf.log.>",
 			"hf.nudge.other", "hf.nudge.*", "hf.*.other", "hf.*.*", "hf.progress.>", "hf.svc.>",
@@ -533,7 +540,8 @@ func (w *world) eavesdrop(t *testing.T) {
 // kinds takes from the table of kinds every fact that a user may not append. The broker refuses it under the name of a
 // writer that may append it; under the user's own name, if it has one, the fact does not count.
 func (w *world) kinds(t *testing.T) {
-	users := map[*account]events.Writer{w.harness(): events.WriterHarness, w.ann(): "", w.root(): ""}
+	users := map[*account]events.Writer{w.harness(): events.WriterHarness, w.ann(): "", w.root(): "",
+		w.keeper(): "", w.restorer(): ""}
 	for _, s := range services {
 		users[w.login(events.ServiceName(s), events.ClassService, s)] = events.Writer(s)
 	}
@@ -590,13 +598,18 @@ func fact(spec *events.Spec, r events.Ref) string {
 	return string(body)
 }
 
-// brokersAPI: no user changes streams, or the consumers of services. An operator may remove a consumer.
+// brokersAPI: no user changes streams, or the consumers of services. An operator may remove a consumer. The user of a
+// restore may restore streams, and the broker restores none that exists.
 func (w *world) brokersAPI(t *testing.T) {
-	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+	for _, a := range []*account{w.harness(), w.ann(), w.root(), w.keeper(), w.restorer()} {
 		var subjects []string
 		for _, s := range streams {
 			for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "PURGE", "MSG.DELETE", "SNAPSHOT", "RESTORE",
 				"LEADER.STEPDOWN", "PEER.REMOVE"} {
+				if a.name == "restorer" && verb == "RESTORE" && slices.Contains(restored, s) {
+					w.restoresNothing(t, a, s)
+					continue
+				}
 				subjects = append(subjects, "$JS.API.STREAM."+verb+"."+s)
 			}
 		}
@@ -621,11 +634,23 @@ func (w *world) brokersAPI(t *testing.T) {
 	}
 }
 
+// restored are the streams that a backup has.
+var restored = []string{"HF_LOG", "OBJ_hf_objects", "HF_TIMERS", "KV_hf_leases"}
+
+// restoresNothing: the broker refuses to restore a stream that exists.
+func (w *world) restoresNothing(t *testing.T, a *account, stream string) {
+	err := a.api(t, "STREAM.RESTORE."+stream, map[string]any{"config": map[string]any{"name": stream,
+		"subjects": []string{"mine"}, "storage": "file", "num_replicas": 1}, "state": map[string]any{}}, new(struct{}))
+	if err == nil || !strings.Contains(err.Error(), "stream name already in use") {
+		t.Errorf("a restore of %s over the one that exists: %v", stream, err)
+	}
+}
+
 // acknowledgements: no user speaks to the consumer of a service. An acknowledgement can pull messages (+NXT), and take
 // others from its service (+ACK, +TERM). A person acknowledges messages of the feed: a subject of that grant's pattern
 // must not be one of another consumer.
 func (w *world) acknowledgements(t *testing.T) {
-	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+	for _, a := range []*account{w.harness(), w.ann(), w.root(), w.keeper(), w.restorer()} {
 		before, want := a.denied.Load(), 0
 		for _, d := range durables {
 			for _, at := range []string{d + ".HF_FEED.1.1.1.1", d + ".1.1.1.1.1", "_.HF_FEED." + d + ".1.1.1.1.1",
@@ -640,7 +665,7 @@ func (w *world) acknowledgements(t *testing.T) {
 		a.done(t)
 		w.refused(t, a, before, want)
 	}
-	for _, a := range []*account{w.harness(), w.ann()} { // the pin, with which the ledger's messages can be pulled
+	for _, a := range []*account{w.harness(), w.ann(), w.keeper(), w.restorer()} { // the pin, with which the ledger's messages can be pulled
 		before := a.denied.Load()
 		a.send(t, "$JS.API.CONSUMER.INFO.HF_LOG.ledger", a.NewInbox(), "")
 		a.done(t)

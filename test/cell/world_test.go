@@ -85,7 +85,7 @@ func (w *world) secrets(nodes ...string) {
 		nodes = []string{"127.0.0.1:1"}
 	}
 	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator",
-		"root"}
+		"root", "--backup", "keeper", "--restore", "restorer"}
 	for _, name := range w.nkeys {
 		users = append(users, "--nkey-user", name)
 	}
@@ -133,7 +133,7 @@ func (w *world) node(run string) natstest.Option {
 // folder returns the folder with the files with which a user logs in.
 func (w *world) folder(user string) string {
 	switch user {
-	case "ann", "bob", "root":
+	case "ann", "bob", "root", "keeper", "restorer":
 		user = "person-" + user
 	}
 	return filepath.Join(w.dir, "holdfast-"+strings.TrimPrefix(user, "holdfast-"))
@@ -269,6 +269,10 @@ func (w *world) harness() *account {
 }
 func (w *world) ann() *account  { return w.login("ann", events.ClassPerson, "ann") }
 func (w *world) root() *account { return w.login("root", events.ClassPerson, "root") }
+
+// keeper backs the cell up, and restorer restores it.
+func (w *world) keeper() *account   { return w.login("keeper", events.ClassPerson, "keeper") }
+func (w *world) restorer() *account { return w.login("restorer", events.ClassPerson, "restorer") }
 
 // send publishes without waiting.
 func (a *account) send(t *testing.T, subject, reply, body string, header ...string) {
