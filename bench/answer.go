@@ -50,7 +50,11 @@ func compare(ctx context.Context, r *report, part, what string, n int, size floa
 	long := time.Duration(max(answerSeconds*size, 3) * float64(time.Second))
 	for range r.times {
 		for i, program := range r.programs {
-			s, err := measureCell(ctx, program, what, n, long)
+			measured := measureCell
+			if isRestate(program) {
+				measured = measureRestate
+			}
+			s, err := measured(ctx, program, what, n, long)
 			if err != nil {
 				return err
 			}
@@ -82,6 +86,8 @@ func compare(ctx context.Context, r *report, part, what string, n int, size floa
 			r.add(part, name+row+" / "+filepath.Base(r.programs[0]), median(ratios), "×")
 		}
 		ratio(what, func(s sample) float64 { return s.perS })
+		ratio("p50", func(s sample) float64 { return s.p50MS })
+		ratio("p99", func(s sample) float64 { return s.p99MS })
 		ratio("CPU", func(s sample) float64 { return s.cpuMS })
 	}
 	return nil
@@ -115,11 +121,17 @@ func measureCell(ctx context.Context, program, what string, n int, long time.Dur
 	if _, err := person.expect("ready"); err != nil {
 		return s, err
 	}
-	agent, err := spawn(what, "", c.url, n, longEnv+"="+long.String())
+	return c.work(person, what, n, long)
+}
+
+// work starts the agent, in a role, and measures its work. Then it stops the cell.
+func (c *cell) work(person *process, role string, n int, long time.Duration, more ...string) (s sample, err error) {
+	agent, err := spawn(role, "", c.url, n, append(more, longEnv+"="+long.String())...)
 	if err != nil {
 		return s, err
 	}
 	defer agent.kill()
+	defer time.AfterFunc(long+readyMax, agent.interrupt).Stop()
 	go func() { // without a person, or a cell, the agent would wait forever
 		person.awaitEnd()
 		agent.interrupt()

@@ -13,21 +13,25 @@
 //
 // Parts c and h measure three processes that are connected over TCP, as users run them: `holdfast up` with all
 // services and every write synced; an agent; and a person who watches the view and answers through the service. With
-// two programs (-up one,two) they measure them in turn, and report ratios: a commit and the one before it, for
-// instance. A short look at both: -only ch -size 0.1.
+// two programs (-up one,two) they measure them in turn, and report ratios to the first: a commit and the one before
+// it, for instance. If there is a restate-server, in PATH or named by -restate, it is the first. Its package is
+// @restatedev/restate-server of npm. A short look at all: -only ch -size 0.1.
 //
 // Use the ratios of two measurements of one run. The absolute figures depend on the machine.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -50,7 +54,7 @@ type report struct {
 	Load    string `json:"load"` // of the machine at the start: averages of 1, 5 and 15 minutes
 	Rows    []row  `json:"rows"`
 
-	programs []string // holdfast programs of parts c and h
+	programs []string // of parts c and h: a restate-server, if there is one, and holdfast programs
 	times    int      // measurements of each of them
 }
 
@@ -75,6 +79,11 @@ func (r *report) atMost(part, what string, figure float64, unit string, most flo
 func (r *report) progress() {
 	last := r.Rows[len(r.Rows)-1]
 	fmt.Fprintf(os.Stderr, "%s  %s: %.4g %s\n", last.Part, last.What, last.Figure, last.Unit)
+}
+
+// holdfast returns the first holdfast program.
+func (r *report) holdfast() string {
+	return r.programs[slices.IndexFunc(r.programs, func(p string) bool { return !isRestate(p) })]
 }
 
 func (r *report) print() {
@@ -124,6 +133,7 @@ func main() {
 	only := flag.String("only", "abcdefgh", "the parts to run")
 	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
 	up := flag.String("up", "bin/holdfast", "the holdfast programs of parts c and h, separated by commas")
+	restate := flag.String("restate", "", "the restate-server of parts c and h; default: that of PATH, if there is one")
 	times := flag.Int("times", 1, "how often parts c and h measure each program; medians count")
 	profile := flag.String("profile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
@@ -141,6 +151,14 @@ func main() {
 	}
 	r := &report{Machine: host + " " + runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
 		Go: runtime.Version(), Load: machineLoad(), programs: strings.Split(*up, ","), times: max(*times, 1)}
+	if path, err := exec.LookPath(cmp.Or(*restate, restateServer)); err == nil {
+		r.programs = append([]string{path}, r.programs...)
+	} else if *restate != "" {
+		fmt.Fprintf(os.Stderr, "bench: -restate: %v\n", err)
+		os.Exit(2)
+	} else {
+		fmt.Fprintln(os.Stderr, "bench: no restate-server in PATH: parts c and h measure Holdfast alone")
+	}
 	for _, p := range parts {
 		if !strings.Contains(*only, p.name) {
 			continue
