@@ -665,7 +665,8 @@ func (w *world) acknowledgements(t *testing.T) {
 		a.done(t)
 		w.refused(t, a, before, want)
 	}
-	for _, a := range []*account{w.harness(), w.ann(), w.keeper(), w.restorer()} { // the pin, with which the ledger's messages can be pulled
+	// the pin, with which the ledger's messages can be pulled
+	for _, a := range []*account{w.harness(), w.ann(), w.keeper(), w.restorer()} {
 		before := a.denied.Load()
 		a.send(t, "$JS.API.CONSUMER.INFO.HF_LOG.ledger", a.NewInbox(), "")
 		a.done(t)
