@@ -215,7 +215,8 @@ func playRestateAgent(ctx context.Context, what string) error {
 	if err != nil {
 		return err
 	}
-	if err := call(ctx, a.by, http.MethodPost, os.Getenv(adminEnv)+"/deployments", map[string]any{"uri": uri}); err != nil {
+	if err := call(ctx, a.by, http.MethodPost, os.Getenv(adminEnv)+"/deployments",
+		map[string]any{"uri": uri}); err != nil {
 		return err
 	}
 	workers := make([]worker, count())

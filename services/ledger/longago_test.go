@@ -58,7 +58,8 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 		}
 	}
 	asks("p1", true, 0) // a log without commits
-	k.append(ref, events.TurnStarted{Turn: "t1"}, events.PromptRequested{Prompt: "p1"}, events.TurnStarted{Turn: "t2"})
+	k.append(ref, events.TurnStarted{Turn: "t1"}, events.PromptRequested{Prompt: "p1"},
+		events.TurnStarted{Turn: "t2"})
 	asks("p1", false, 3)
 	asks("p2", true, 1)
 	k.append(ref, events.TurnStarted{Turn: "t3"})
@@ -70,8 +71,8 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 
 	// a cell that was restored has another commit in the place, and other prompts before it
 	other := &memoryLog{name: "other", of: map[events.Ref][]events.Commit{}}
-	other.append(ref, events.PromptRequested{Prompt: "p3"}, events.TurnStarted{Turn: "t2"}, events.TurnStarted{Turn: "t3"},
-		events.TurnStarted{Turn: "t4"}, events.TurnStarted{Turn: "t5"}, events.TurnStarted{Turn: "t6"})
+	other.append(ref, events.PromptRequested{Prompt: "p3"}, events.TurnStarted{Turn: "t2"},
+		events.TurnStarted{Turn: "t3"}, events.TurnStarted{Turn: "t4"}, events.TurnStarted{Turn: "t5"}, events.TurnStarted{Turn: "t6"})
 	k.of = other.of
 	asks("p3", false, 7)
 	asks("p1", true, 1)
