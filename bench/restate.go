@@ -30,7 +30,7 @@ const (
 	restateService = "Agent"
 	personEnv      = "HOLDFAST_BENCH_PERSON" // the URL of the person
 	adminEnv       = "HOLDFAST_BENCH_ADMIN"  // the URL of the server's admin API
-	questionsEach  = 20                      // of an invocation of rounds: more make longer journals, fewer more invocations
+	questionsEach  = 20                      // of an invocation of rounds: longer journals are slower
 )
 
 // isRestate reports whether a program of parts c and h is a restate-server.

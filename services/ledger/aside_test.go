@@ -688,6 +688,13 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	if r := ask(t.Context()); r == nil || r.Code != 410 {
 		t.Errorf("an answer after it was closed: %v", r)
 	}
+	_, err := l.execute(t.Context(), whom{ref: ref, by: "ada", prompt: "p0"},
+		func(st *session.State, src session.Source, _ time.Time) (session.Decision, error) {
+			return st.Dismiss(request.Dismiss{Ref: ref, Prompt: "p0", By: "ada"}, src)
+		})
+	if r, _ := errors.AsType[*events.Refusal](err); r == nil || r.Code != 404 {
+		t.Errorf("an answer to what was never asked: %v", err)
+	}
 	leave := occupy(t, l.longAgos, longAgoMax)
 	waiting, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -109,7 +109,7 @@ func (a *asked) read(ctx context.Context, r events.Ref, in *askedIn) (same bool,
 	}
 	err = a.each(ctx, r, last.Seq, func(c events.Commit) error {
 		if !same {
-			if log.LastOf(&c).First != last.First || c.Seq != last.Seq {
+			if log.LastOf(&c) != last {
 				return errNotSame
 			}
 			same = true

@@ -15,9 +15,15 @@ type memoryLog struct {
 	of   map[events.Ref][]events.Commit
 	read int
 	fail error // of the next read, after its first commit
+	// during is called before the next read.
+	during func()
 }
 
 func (k *memoryLog) each(_ context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
+	if do := k.during; do != nil {
+		k.during = nil
+		do()
+	}
 	for _, c := range k.of[r] {
 		if c.Seq < from {
 			continue
@@ -72,7 +78,8 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 	// a cell that was restored has another commit in the place, and other prompts before it
 	other := &memoryLog{name: "other", of: map[events.Ref][]events.Commit{}}
 	other.append(ref, events.PromptRequested{Prompt: "p3"}, events.TurnStarted{Turn: "t2"},
-		events.TurnStarted{Turn: "t3"}, events.TurnStarted{Turn: "t4"}, events.TurnStarted{Turn: "t5"}, events.TurnStarted{Turn: "t6"})
+		events.TurnStarted{Turn: "t3"}, events.TurnStarted{Turn: "t4"}, events.TurnStarted{Turn: "t5"},
+		events.TurnStarted{Turn: "t6"})
 	k.of = other.of
 	asks("p3", false, 7)
 	asks("p1", true, 1)
@@ -93,6 +100,20 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 		t.Error("a read that failed said whether there is a prompt")
 	}
 	asks("p4", false, 3) // what a failed read began is read again
+
+	// a request beside another one of the session reads the session whole, and one of them is kept
+	k.read, k.during = 0, func() {
+		if _, err := a.never(t.Context(), ref, "p5"); err != nil {
+			t.Error(err)
+		}
+	}
+	if never, err := a.never(t.Context(), ref, "p5"); err != nil || !never || k.read != 1+3 {
+		t.Errorf("beside another request: never %t, %v, after %d commits", never, err, k.read)
+	}
+	asks("p5", true, 1)
+	if len(a.of) != 1 || len(a.old) != 1 || a.kept != a.of[ref].room() {
+		t.Errorf("%d sessions are kept, %d in order, %d counted", len(a.of), len(a.old), a.kept)
+	}
 }
 
 // TestAskedTakesBoundedMemory: what is kept of many sessions, or of one with many prompts, has a bound. The sessions
