@@ -17,7 +17,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board monitoring pictures long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board monitoring kube pictures long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,7 @@ vet: ## go vet
 	$(GO) vet ./...
 	cd test/power && $(GO) vet ./...
 	cd test/board && $(GO) vet ./...
+	cd test/kube && $(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
 	$(GO) vet -tags languages ./test/languages
@@ -75,6 +76,7 @@ lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
 	cd bench && $(GO) run $(GOLANGCI_LINT) run
 	cd test/board && $(GO) run $(GOLANGCI_LINT) run
+	cd test/kube && $(GO) run $(GOLANGCI_LINT) run
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
@@ -99,6 +101,9 @@ board: ## open the board in a real browser (needs Chromium and npm: apt-get inst
 
 monitoring: ## try alerts and dashboard with Prometheus (needs Debian's prometheus: in the PATH, or its folder in HOLDFAST_PROMETHEUS)
 	CGO_ENABLED=0 $(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
+
+kube: ## check the Kubernetes manifests as the API server and Pod Security do (needs no cluster)
+	cd test/kube && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures
