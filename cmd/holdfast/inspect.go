@@ -334,7 +334,7 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 		return err
 	}
 	now := a.now(ctx, b)
-	text := terminal.Session(st, open, now, a.style(a.Stdout))
+	text := terminal.Session(st, open, a.unknownOutcomes(ctx, b, st), now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
 		v, err := compaction.Check(st, request.Check{Ref: r}, now)
 		if err != nil {
@@ -362,6 +362,17 @@ func (a *app) openPrompts(ctx context.Context, b *bus.Bus, st *session.State) ([
 		open = append(open, x)
 	}
 	return open, nil
+}
+
+// unknownOutcomes returns the calls of which nothing says whether they had their effect. Where the log cannot be read
+// for one of them, it says so on the side: all else of the session is worth showing.
+func (a *app) unknownOutcomes(ctx context.Context, b *bus.Bus, st *session.State) map[string]bool {
+	unknown, err := st.UnknownOutcomes(a.source(ctx, b))
+	if err != nil {
+		a.printError("holdfast: a call that is shown as failed may have an unknown outcome: %s",
+			terminal.Clean(plain(err.Error())))
+	}
+	return unknown
 }
 
 func eventsCommand(a *app) *cobra.Command {

@@ -38,7 +38,7 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 	if err != nil {
 		return err
 	}
-	return a.print(terminal.Session(st, open, st.UpdatedAt, a.style(a.Stdout)))
+	return a.print(terminal.Session(st, open, a.unknownOutcomes(ctx, b, st), st.UpdatedAt, a.style(a.Stdout)))
 }
 
 func diffCommand(a *app) *cobra.Command {

@@ -165,8 +165,9 @@ func toolNames(s *session.State) string {
 	return strings.Join(names, ", ")
 }
 
-// Session returns the page of one session. Blockers are the entries of its open prompts.
-func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
+// Session returns the page of one session. Blockers are the entries of its open prompts, unknown the calls of
+// [session.State.UnknownOutcomes].
+func Session(s *session.State, blockers []*session.Blocker, unknown map[string]bool, now time.Time, st Style) string {
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
@@ -185,7 +186,7 @@ func Session(s *session.State, blockers []*session.Blocker, now time.Time, st St
 		b.WriteString("\n" + Prompt(p, now, st))
 	}
 	if len(s.Recent) > 0 {
-		b.WriteString("\n" + recent(s, now, st))
+		b.WriteString("\n" + recent(s, unknown, now, st))
 	}
 	return b.String()
 }
@@ -341,27 +342,30 @@ var outcomePaints = map[string]Colour{
 	string(session.Answered):   Good,
 }
 
-// recent returns a table of the newest endings, newest first.
-func recent(s *session.State, now time.Time, st Style) string {
+// unknownOutcome is shown in place of the outcome of a call of which nothing says whether it had its effect.
+const unknownOutcome = "unknown"
+
+// recent returns a table of the newest endings, newest first. Older calls of an unknown outcome are there, too: a
+// person has to look at what they did.
+func recent(s *session.State, unknown map[string]bool, now time.Time, st Style) string {
 	var rows [][]Cell
-	for i := len(s.Recent) - 1; i >= 0 && len(rows) < recentShownMax; i-- {
+	note := ""
+	for i := len(s.Recent) - 1; i >= 0; i-- {
 		e := &s.Recent[i]
-		note := e.Reason
-		if e.Late != nil {
-			note = strings.TrimSpace(note + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
+		outcome := Cell{e.Outcome, outcomePaints[e.Outcome]}
+		if e.Entity == session.EntityTool && unknown[e.ID] {
+			outcome = Cell{unknownOutcome, Alarm}
+			note = "unknown: the call was cut off, and may have had its effect; look before it runs again\n"
+		} else if len(s.Recent)-i > recentShownMax {
+			continue
 		}
-		rows = append(
-			rows,
-			[]Cell{
-				{e.Entity, Plain},
-				{e.ID, Plain},
-				{e.Name, Plain},
-				{e.Outcome, outcomePaints[e.Outcome]},
-				{note, Plain},
-				{ago(e.At, now), Faint},
-			},
-		)
+		reason := e.Reason
+		if e.Late != nil {
+			reason = strings.TrimSpace(reason + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
+		}
+		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain}, outcome, {reason, Plain},
+			{ago(e.At, now), Faint}})
 	}
 	return Table([]Column{{Name: "ENDED"}, {Name: "ID", ID: true}, {Name: "NAME", Min: nameMin},
-		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st)
+		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st) + note
 }

@@ -3,12 +3,14 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 // Source finds the commits that a document points to, by sequence. It fails when one is not there any more.
@@ -151,6 +153,45 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	said, err := settled(src, b.Seq, prompt, b.Status)
 	b.Answers, b.By, b.Reason = said.answers, said.by, said.reason(b.Reason)
 	return b, err
+}
+
+// UnknownOutcomes returns the ids of the calls among the recent endings of which nothing says whether they had their
+// effect: recovery, the end of the turn or that of the session closed them, or the harness said that the step was cut
+// off. A call whose result came late is not among them. A document has the harness's text and not its kind, so the
+// ends of failed calls are read, one commit each. With an error about those that cannot be read it returns all
+// others.
+func (s *State) UnknownOutcomes(src Source) (map[string]bool, error) {
+	unknown := map[string]bool{}
+	var bad error
+	for i := range s.Recent {
+		e := &s.Recent[i]
+		switch {
+		case e.Entity != EntityTool || e.Outcome == OutcomeCompleted || e.Late != nil:
+		case e.Outcome != OutcomeFailed:
+			unknown[e.ID] = true
+		default:
+			cut, err := cutOff(src, e)
+			bad = errors.Join(bad, err)
+			if cut {
+				unknown[e.ID] = true
+			}
+		}
+	}
+	return unknown, bad
+}
+
+// cutOff reports whether the fact that ended a call says that its step was cut off.
+func cutOff(src Source, e *Ending) (bool, error) {
+	c, err := src(e.Seq)
+	if err != nil {
+		return false, fmt.Errorf("session: the end of call %s: %w", e.ID, err)
+	}
+	for i := range c.Events {
+		if f, ok := c.Events[i].Fact.(events.ToolFailed); ok && f.Call == e.ID {
+			return f.Error.Kind == failure.OutcomeUnknown, nil
+		}
+	}
+	return false, nil
 }
 
 // BlockerKey is where the people's view of a prompt is kept.
