@@ -56,6 +56,7 @@ func TestImageWorkflowMistakes(t *testing.T) {
 		{"other tag", "tags: ${{ steps.name.outputs.tag }}", "tags: latest", "tags"},
 		{"owner", "ghcr.io/${GITHUB_REPOSITORY,,}", "ghcr.io/holdfast-dev/holdfast", "fork"},
 		{"signs the tag", "steps.push.outputs.digest", "steps.name.outputs.tag", "sign"},
+		{"another id", "id: push", "id: build", "the id"},
 		{"unsigned", "cosign sign", "cosign version", "sign"},
 		{"expression in a script", "${GITHUB_REF_NAME#v}", "${{ github.ref_name }}", "expression"},
 	} {
