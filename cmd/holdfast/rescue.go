@@ -71,7 +71,7 @@ func rescueCommand(a *app) *cobra.Command {
 		"the data `directory` of a `holdfast up` that does not run; by default the broker is asked")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
-			a.timeout = rebuildTimeout
+			a.patience = rebuildTimeout // to read all; a broker that is not there is missed sooner
 		}
 		found, err := a.rescue(cmd.Context(), args[0], data)
 		if err != nil {
@@ -104,6 +104,30 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 	if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
 		return found, fmt.Errorf("%w: %s", errRescueDir, dir)
 	}
+	if data != "" {
+		return a.rescueTo(dir, func(found *rescueFound, commit, document func(rescuedMessage) error) error {
+			return a.rescueFiles(data, found, commit, document)
+		})
+	}
+	// the broker first: without one DIR stays empty, for another attempt
+	err = a.with(ctx, func(ctx context.Context, b *bus.Bus) (err error) {
+		found, err = a.rescueTo(dir, func(found *rescueFound, commit, document func(rescuedMessage) error) error {
+			return a.rescueCell(ctx, b, found, commit, document)
+		})
+		return err
+	})
+	if missing, ok := errors.AsType[*fault](err); ok && errors.Is(err, bus.ErrUnreachable) {
+		missing.advice += rescueAdvice
+	}
+	return found, err
+}
+
+// rescueAdvice describes how to rescue without a broker.
+const rescueAdvice = "\n  without a broker, read the files of a `holdfast up` that has ended: --from DIRECTORY"
+
+// rescueTo writes the files of a rescue: what read finds, then a summary.
+func (a *app) rescueTo(dir string,
+	read func(found *rescueFound, commit, document func(rescuedMessage) error) error) (found rescueFound, err error) {
 	if err := os.MkdirAll(dir, rescueDirMode); err != nil {
 		return found, fmt.Errorf("holdfast: rescue: %w", err)
 	}
@@ -126,13 +150,7 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 		found.Documents++
 		return docs.write(m)
 	}
-	if data != "" {
-		err = a.rescueFiles(data, &found, commit, document)
-	} else {
-		err = a.with(ctx, func(ctx context.Context, b *bus.Bus) error {
-			return a.rescueCell(ctx, b, &found, commit, document)
-		})
-	}
+	err = read(&found, commit, document)
 	if err = errors.Join(err, log.close(), docs.close()); err != nil {
 		return found, err
 	}
@@ -146,7 +164,7 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 // rescueCell reads from the broker.
 func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, commit,
 	document func(rescuedMessage) error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	ctx, cancel := context.WithTimeout(ctx, max(a.timeout, a.patience))
 	defer cancel()
 	err := a.progress("reading the log", func() error {
 		return b.Log.ScanMessages(ctx, 0, func(m bus.Message) error {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -46,6 +48,29 @@ func rescueTo(t *testing.T, args ...string) (log, docs []rescuedMessage, report 
 		t.Errorf("a rescue into the same directory: %d: %s", code, &errs)
 	}
 	return log, docs, report
+}
+
+// TestRescueWithoutABroker: a rescue misses its broker as soon as other commands do, says that it can read files
+// instead, and leaves DIR for that.
+func TestRescueWithoutABroker(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "rescued")
+	var out output
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &Program{Args: []string{"rescue", dir, "--nats", "nats://127.0.0.1:1"}, Stdout: &out, Stderr: &out}
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx) }()
+	natstest.Until(t, "trying for 10s", func() bool { return strings.Contains(out.String(), "yet: trying for 10s") })
+	cancel()
+	<-ended
+
+	p.Args = append(p.Args, "--timeout", "200ms")
+	if code := p.Run(t.Context()); code != exitUnreachable || !strings.Contains(out.String(), "--from DIRECTORY") {
+		t.Errorf("exit code %d\n%s", code, out.String())
+	}
+	if files, err := os.ReadDir(dir); err == nil {
+		t.Errorf("%d files are in %s, so another rescue refuses it", len(files), dir)
+	}
 }
 
 // TestRescue: the log and the documents are written to files, from a running cell and from the files of a stopped one;
