@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
 // natsContext is a file of the nats CLI: where a broker is, and how to log in. A field that this program cannot use is
@@ -51,7 +55,73 @@ func (a *app) contextDir() string {
 // home returns the home directory, "" if the environment does not name one.
 func (a *app) home() string { return cmp.Or(a.env("HOME"), a.env("USERPROFILE")) }
 
-// fromContext sets the flags that the context of --context has, except those that the line or the environment gives.
+// Where the name of a context is from.
+const (
+	contextNamed    = "--context"    // the command line, or HOLDFAST_CONTEXT
+	contextVariable = "NATS_CONTEXT" // of the nats CLI
+	contextSelected = "nats context select"
+)
+
+// contextBy returns the context in use with what named it.
+func (a *app) contextBy() string {
+	if a.contextFrom == contextSelected {
+		return fmt.Sprintf("the selected nats context %s", a.context)
+	}
+	return cmp.Or(a.contextFrom, contextNamed) + " " + a.context
+}
+
+// implicitContext returns the context that the nats CLI would use without a flag, and what names it: its variable, or
+// the one that is selected. Both are "" without one.
+func (a *app) implicitContext() (name, from string) {
+	if name := a.env(contextVariable); name != "" {
+		return name, contextVariable
+	}
+	dir := a.contextDir()
+	if dir == "" {
+		return "", ""
+	}
+	body, err := os.ReadFile(dir + ".txt")
+	if name := strings.TrimSpace(string(body)); err == nil && name != "" {
+		return name, contextSelected
+	}
+	return "", ""
+}
+
+// withoutCell has the commands that look, decide or repair and may need no broker, with the flag that says so; "": they
+// have one of their own unless one is named.
+var withoutCell = map[string]string{"drill": "", "replay": "", "rescue": "from", "restore": "check"}
+
+// asksACell reports whether a person asks a cell with this command line. An agent's process has its broker in its own
+// settings.
+func asksACell(cmd *cobra.Command) bool {
+	if !slices.Contains([]string{groupInspect, groupDecide, groupRepair}, cmd.GroupID) {
+		return false
+	}
+	flag, may := withoutCell[cmd.Name()]
+	return !may || flag != "" && !cmd.Flags().Changed(flag)
+}
+
+// fromNATS uses the context that the nats CLI would use, and says so: a person may have forgotten it. It is not read
+// if the line or the environment names a broker or a context.
+func (a *app) fromNATS(cmd *cobra.Command, given map[string]bool) error {
+	if a.context != "" || given["nats"] || cmd.Flags().Lookup("context") == nil || !asksACell(cmd) {
+		return nil
+	}
+	if a.context, a.contextFrom = a.implicitContext(); a.context == "" {
+		return nil
+	}
+	if err := a.fromContext(cmd, given); err != nil {
+		return err
+	}
+	why := "NATS_CONTEXT is " + a.context
+	if a.contextFrom == contextSelected {
+		why = "the nats context " + a.context + " is selected"
+	}
+	a.printError("%s", terminal.Clean(fmt.Sprintf("using %s: %s (--nats names another)", bus.Redacted(a.nats), why)))
+	return nil
+}
+
+// fromContext sets the flags that the context in use has, except those that the line or the environment gives.
 func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
 	if a.context == "" || cmd.Flags().Lookup("context") == nil {
 		return nil
@@ -68,7 +138,7 @@ func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
 		err = errors.New("it has no url; name the broker with --nats")
 	}
 	if err != nil {
-		return usage(cmd, "--context %s: %v", a.context, err)
+		return usage(cmd, "%s: %v", a.contextBy(), err)
 	}
 	for _, f := range []struct{ flag, value string }{{"nats", servers}, {"creds", c.Creds}, {"nkey", c.NKey},
 		{"tls-ca", c.CA}, {"tls-cert", c.Cert}, {"tls-key", c.Key}} {
@@ -77,12 +147,12 @@ func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
 		}
 		if rest, ok := strings.CutPrefix(f.value, "~"); ok && (rest == "" || rest[0] == '/') {
 			if a.home() == "" {
-				return usage(cmd, "--context %s: %s is %s, and HOME is not set", a.context, f.flag, f.value)
+				return usage(cmd, "%s: %s is %s, and HOME is not set", a.contextBy(), f.flag, f.value)
 			}
 			f.value = a.home() + rest
 		}
 		if err := cmd.Flags().Set(f.flag, f.value); err != nil {
-			return usage(cmd, "--context %s: %s: %v", a.context, f.flag, err)
+			return usage(cmd, "%s: %s: %v", a.contextBy(), f.flag, err)
 		}
 	}
 	return nil
@@ -95,25 +165,25 @@ func (a *app) loginFileNamed(cmd *cobra.Command) bool {
 	})
 }
 
-// readContext reads and checks the context of --context.
+// readContext reads and checks the context in use.
 func (a *app) readContext(cmd *cobra.Command) (c natsContext, err error) {
 	if a.context != filepath.Base(a.context) || strings.HasPrefix(a.context, ".") {
-		return c, usage(cmd, "--context %q: want the name of a context", a.context)
+		return c, usage(cmd, "%s: want the name of a context", a.contextBy())
 	}
 	dir := a.contextDir()
 	if dir == "" {
-		return c, usage(cmd, "--context %s: neither XDG_CONFIG_HOME nor HOME says where the contexts are", a.context)
+		return c, usage(cmd, "%s: neither XDG_CONFIG_HOME nor HOME says where the contexts are", a.contextBy())
 	}
 	file := filepath.Join(dir, a.context+".json")
 	body, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, usage(cmd, "--context %s: there is no %s; %s", a.context, file, contextNames(dir))
+		return c, usage(cmd, "%s: there is no %s; %s", a.contextBy(), file, contextNames(dir))
 	}
 	if err == nil {
 		err = json.Unmarshal(body, &c)
 	}
 	if err != nil {
-		return c, usage(cmd, "--context %s: %s: %v", a.context, file, err)
+		return c, usage(cmd, "%s: %s: %v", a.contextBy(), file, err)
 	}
 	for _, f := range []struct {
 		name string
@@ -122,15 +192,15 @@ func (a *app) readContext(cmd *cobra.Command) (c natsContext, err error) {
 		{"jetstream_domain", c.Domain != ""}, {"jetstream_api_prefix", c.APIPrefix != ""}, {"tls_first", c.TLSFirst},
 		{"windows_cert_store", c.WinCertStore != ""}} {
 		if f.set {
-			return c, usage(cmd, "--context %s: %s has %q, which holdfast does not support; use --nats and --creds",
-				a.context, file, f.name)
+			return c, usage(cmd, "%s: %s has %q, which holdfast does not support; use --nats and --creds",
+				a.contextBy(), file, f.name)
 		}
 	}
 	for _, f := range []struct{ name, value string }{{"user", c.User}, {"password", c.Password}, {"token", c.Token},
 		{"creds", c.Creds}, {"nkey", c.NKey}, {"cert", c.Cert}, {"key", c.Key}, {"ca", c.CA}} {
 		if scheme := reference.FindString(f.value); scheme != "" {
-			return c, usage(cmd, "--context %s: %s has %q as a reference (%s), which holdfast does not follow; use "+
-				"--nats and --creds", a.context, file, f.name, scheme)
+			return c, usage(cmd, "%s: %s has %q as a reference (%s), which holdfast does not follow; use "+
+				"--nats and --creds", a.contextBy(), file, f.name, scheme)
 		}
 	}
 	return c, nil

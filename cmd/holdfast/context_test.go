@@ -56,8 +56,14 @@ func TestContext(t *testing.T) {
 			exitUnreachable, "no broker answers at " + elsewhere},
 		{"below the command line", []string{"--context", "cell", "--nats", elsewhere}, nil, exitUnreachable,
 			"no broker answers at " + elsewhere},
-		{"the variable of the nats CLI is not read", nil, []string{"NATS_CONTEXT=away", "HOLDFAST_CONTEXT=cell"},
+		{"over the variable of the nats CLI", nil, []string{"NATS_CONTEXT=away", "HOLDFAST_CONTEXT=cell"},
 			exitFailed, `there is no cell "hf"`},
+		{"the variable of the nats CLI", nil, []string{"NATS_CONTEXT=away"}, exitUnreachable,
+			"using " + elsewhere + ": NATS_CONTEXT is away (--nats names another)\n"},
+		{"over it", nil, []string{"NATS_CONTEXT=broken", "HOLDFAST_NATS=" + elsewhere}, exitUnreachable,
+			"no broker answers at " + elsewhere},
+		{"of a context that is not there", nil, []string{"NATS_CONTEXT=cel"}, exitUsage,
+			"NATS_CONTEXT cel: there is no "},
 		{"home", []string{"--context", "keys"}, nil, exitUsage, "--creds: open " + config + "/none.creds"},
 		{"unknown", []string{"--context", "cel"}, nil, exitUsage,
 			"there are: away, broken, cell, comma, inline, keys, nowhere, proxy, vault"},
@@ -89,6 +95,80 @@ func TestContext(t *testing.T) {
 				t.Errorf("the password is printed: %s", out.String())
 			}
 		})
+	}
+}
+
+// TestSelectedContext: without a flag and a variable a command uses the context that is selected in the nats CLI, as
+// that does, and says which broker that is and why. `holdfast up` then names its own broker.
+func TestSelectedContext(t *testing.T) {
+	config := t.TempDir()
+	file := func(name, body string) {
+		t.Helper()
+		path := filepath.Join(config, "nats", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(body), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		p := &Program{Args: append([]string{"sessions", "--timeout", "200ms"}, args...), Stdout: &out, Stderr: &out,
+			Env: []string{"XDG_CONFIG_HOME=" + config}}
+		p.Run(t.Context())
+		return out.String()
+	}
+	const selected, other = "nats://127.0.0.1:1", "nats://127.0.0.1:2"
+	file("context/prod.json", `{"url": "`+selected+`", "user": "ann", "password": "s3cr3t"}`)
+	file("context/other.json", `{"url": "`+other+`"}`)
+	a := newApp(&Program{Env: []string{"XDG_CONFIG_HOME=" + config}})
+	if next := a.elsewhere(natsDefault); next != nil {
+		t.Errorf("nothing is selected: %q", next)
+	}
+	file("context.txt", "prod\n")
+	out := run()
+	if !strings.Contains(out, "127.0.0.1:1: the nats context prod is selected (--nats names another)\n") ||
+		!strings.Contains(out, "no broker answers at ") || strings.Contains(out, "s3cr3t") {
+		t.Errorf("selected:\n%s", out)
+	}
+	if next := a.elsewhere(natsDefault); !slices.Equal(next, []string{"export HOLDFAST_NATS=" + natsDefault}) {
+		t.Errorf("`holdfast up` says %q", next)
+	}
+	for _, args := range [][]string{{"--nats", other}, {"--context", "other"}} {
+		if out := run(args...); strings.Contains(out, "selected") ||
+			!strings.Contains(out, "no broker answers at "+other) {
+			t.Errorf("%q:\n%s", args, out)
+		}
+	}
+	file("context/prod.json", `{"url": "`+selected+`", "nsc": "x"}`)
+	if out := run(); !strings.Contains(out, "the selected nats context prod: ") ||
+		!strings.Contains(out, "use --nats and --creds") {
+		t.Errorf("not supported:\n%s", out)
+	}
+}
+
+// TestSelectedContextIsNoTarget: what has a cell of its own, reads files, or is an agent does not go to the selected
+// one.
+func TestSelectedContextIsNoTarget(t *testing.T) {
+	config := t.TempDir()
+	dir := filepath.Join(config, "nats", "context")
+	if err := errors.Join(os.MkdirAll(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "prod.json"), []byte(`{"url": "nats://127.0.0.1:1"}`), 0o600),
+		os.WriteFile(dir+".txt", []byte("prod"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{"drill": false, "replay": false, "rescue --from x": false,
+		"restore --check": false, "sidecar": false, "bridge opencode": false, "acp": false,
+		"rescue": true, "restore": true, "show": true, "stop": true, "retry now": true, "events --from 1": true} {
+		var out bytes.Buffer
+		a := newApp(&Program{Stderr: &out, Env: []string{"XDG_CONFIG_HOME=" + config}})
+		cmd, rest, err := a.root().Find(strings.Fields(line))
+		if err == nil {
+			err = errors.Join(cmd.ParseFlags(rest), a.fromEnvironment(cmd))
+		}
+		if got := a.nats == "nats://127.0.0.1:1"; err != nil || got != want || got != (out.Len() > 0) {
+			t.Errorf("%s: %v; at %s: %v, want %v; said %q", line, err, a.nats, got, want, out.String())
+		}
 	}
 }
 

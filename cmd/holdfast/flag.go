@@ -33,6 +33,7 @@ const natsDefault = "nats://127.0.0.1:4222"
 type settings struct {
 	nats, creds, prefix string
 	context             string
+	contextFrom         string // what named the context, if that was no flag of this program
 	passwordFile, nkey  string
 	consumerKeyFile     string
 	tlsCA, tlsCert      string
@@ -99,7 +100,8 @@ var options = []option{
 	stringOption("nats", natsDefault, func(s *settings) *string { return &s.nats },
 		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
 	stringOption("context", "", func(s *settings) *string { return &s.context },
-		"a `name` of a context of the nats CLI, which has the URL and the login; none by default",
+		"a `name` of a context of the nats CLI, which has the URL and the login; without it and "+
+			"without --nats people's commands use that of NATS_CONTEXT, else the selected one",
 		"Another cell is reached."),
 	stringOption("creds", "", func(s *settings) *string { return &s.creds },
 		"a credentials `file`; none by default", "The broker refuses."),
@@ -293,6 +295,9 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 	if !given["context"] {
 		cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
 		if err := a.fromContext(cmd, given); err != nil {
+			return err
+		}
+		if err := a.fromNATS(cmd, given); err != nil {
 			return err
 		}
 	}

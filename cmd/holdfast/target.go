@@ -445,7 +445,7 @@ func (a *app) ready(note health.Note, data string) error {
 		text += a.boardLine()
 		text += fmt.Sprintf("  data    %s, every write synced\n", data)
 		label := "next"
-		for _, line := range append(elsewhere(note.NATS), a.self()+" watch", a.self()+" doctor") {
+		for _, line := range append(a.elsewhere(note.NATS), a.self()+" watch", a.self()+" doctor") {
 			text += fmt.Sprintf("  %-7s %s\n", label, line)
 			label = ""
 		}
@@ -453,9 +453,10 @@ func (a *app) ready(note health.Note, data string) error {
 	return a.print(text)
 }
 
-// elsewhere returns the command with which a shell finds a broker that is not at its default address.
-func elsewhere(nats string) []string {
-	if nats == natsDefault {
+// elsewhere returns the command with which a shell finds a broker that is not at its default address, or that a context
+// of the nats CLI hides.
+func (a *app) elsewhere(nats string) []string {
+	if name, _ := a.implicitContext(); nats == natsDefault && name == "" {
 		return nil
 	}
 	return []string{"export " + envName("nats") + "=" + nats}

@@ -263,7 +263,7 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 // next prints the next commands.
 func (t *tour) next(r events.Ref) error {
 	text := "\nFrom another terminal:\n\n"
-	for _, line := range elsewhere(t.note.NATS) {
+	for _, line := range t.elsewhere(t.note.NATS) {
 		text += "  " + line + "\n"
 	}
 	for _, line := range [][2]string{
