@@ -366,13 +366,22 @@ func TestForgettingKeepsWhatIsNeeded(t *testing.T) {
 		x.s.gaveUp[fmt.Sprint(i)], x.s.returned[fmt.Sprint(i)] = true, "t0"
 	}
 	x.s.gaveUp["p1"], x.s.returned["ended"], x.s.returned["p1"] = true, "t0", "t0"
+	x.s.shown["p1"] = shown{seq: x.s.st.Prompts["p1"].Seq}
+	for i := range returnedMax - 1 {
+		x.s.shown[fmt.Sprint(i)] = shown{}
+	}
 	x.s.st.Recent = append(x.s.st.Recent, session.Ending{Entity: session.EntityPrompt, ID: "ended",
 		Outcome: string(session.Answered), Seq: 1})
 	x.s.mu.Unlock()
 	x.s.giveUp("new") // its request is in doubt: the session may have it later
 	x.s.have("ended", 1)
+	kept := len(x.s.shown)
+	x.s.keepShown("last", shown{})
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
+	if x.s.shown["p1"].seq == 0 || kept != returnedMax || len(x.s.shown) != 1 {
+		t.Errorf("shown: %d of %d, p1: %+v", len(x.s.shown), kept, x.s.shown["p1"])
+	}
 	if !x.s.gaveUp["p1"] || !x.s.gaveUp["new"] || len(x.s.gaveUp) != 2 {
 		t.Errorf("given up: %d, p1: %t, new: %t", len(x.s.gaveUp), x.s.gaveUp["p1"], x.s.gaveUp["new"])
 	}

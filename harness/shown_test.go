@@ -2,6 +2,7 @@ package harness_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,6 +51,21 @@ func TestAnotherQuestionUnderTheID(t *testing.T) {
 			check(w.t, s.OpenTurn().Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
 			return must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2",
 				Cause: events.CauseRetry, OfTurn: "t1", Prompts: []string{"p1"}}))
+		},
+		"carried, and displaced by other endings": func(w *world, s *harness.Session) *harness.Turn {
+			check(w.t, got(w.t, w.answered(ask(w.ctx, s.OpenTurn(), q), "p1")).err)
+			check(w.t, s.OpenTurn().Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
+			turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2",
+				Cause: events.CauseRetry, OfTurn: "t1", Prompts: []string{"p1"}}))
+			for i := range session.RecentMax {
+				call := fmt.Sprint("c", i)
+				check(w.t, s.Append(w.ctx, events.ToolStarted{Call: call, Turn: "t2", Name: "n"},
+					events.ToolCompleted{Call: call}))
+			}
+			if _, listed := s.State().Ended(session.EntityPrompt, "p1"); listed {
+				w.t.Error("the ending of the prompt is listed")
+			}
+			return turn
 		},
 		"delivered by an earlier process": func(w *world, s *harness.Session) *harness.Turn {
 			check(w.t, got(w.t, w.answered(ask(w.ctx, s, q), "p1")).err)
@@ -156,6 +172,23 @@ func TestAnotherQuestionAtTheSameTime(t *testing.T) {
 	if a := got(t, first); a.err != nil || a.answer.Choice() != "red" {
 		t.Errorf("%+v", a)
 	}
+}
+
+// TestTheNewestQuestionCounts: the program requests an open prompt again with another question. An Ask with the first
+// question is not attached to it: people see the other one.
+func TestTheNewestQuestionCounts(t *testing.T) {
+	w := newWorld(t)
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	q := harness.Prompt{ID: "p1", Title: "May I make a copy?", Questions: question(), OnOwnerLoss: events.LossKeep}
+	first := ask(w.ctx, s, q)
+	w.awaiting("s", "p1")
+	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
+		Title: "May I remove it?", Questions: q.Questions, Delivery: events.DeliverCallback,
+		OnOwnerLoss: events.LossKeep}))
+	_, err := s.Ask(w.ctx, q)
+	wantErr(t, err, harness.ErrNameTaken)
+	w.mustAnswer("s", "p1", "red")
+	check(t, got(t, first).err)
 }
 
 // TestTheSameQuestionNeedsNothingOfTheLog: an Ask that asks the open question of its own process again is attached to
