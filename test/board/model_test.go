@@ -1,11 +1,16 @@
 package board
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 
 	served "github.com/holdfast-dev/holdfast/internal/board"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -60,6 +65,12 @@ func TestViewModels(t *testing.T) {
 	srv := httptest.NewServer(h)
 	defer srv.Close()
 	p := newPage(t, srv.URL+"/vendor/LICENSES.txt")
+	if _, err := chromedp.Run(p.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, target, emulation.SetTimezoneOverride,
+			emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Kiritimati"}) // UTC+14
+	}); err != nil {
+		t.Fatal(err)
+	}
 	defaults, err := json.Marshal(events.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)
@@ -279,6 +290,9 @@ func TestViewModels(t *testing.T) {
 			.map(([source, writer]) => history.authorOf({source, data: {by: "bob"}}, writer)).join()`,
 			"ann,harness,harness,ledger for bob,agent #7,ledger for bob,retry for bob"},
 		{"the writers of all kinds", `JSON.stringify(history.writers)`, writers()},
+		{"the date beside a local time", `text.clock(Date.UTC(2026, 2, 4, 12, 30), 0)`, "2026-03-05 02:30:00"},
+		{"a local time of today",
+			`text.clock(Date.UTC(2026, 2, 4, 12, 30), Date.UTC(2026, 2, 5, 9))`, "02:30:00"},
 	} {
 		got := eval[string](p, fmt.Sprintf("(async () => { %s; return String(%s); })()", rows, c.expression))
 		if got != c.want {

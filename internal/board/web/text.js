@@ -52,12 +52,14 @@ export function instant(text) {
   return Number.isNaN(ms) || ms <= 0 ? undefined : ms;
 }
 
-// clock returns the time of day of an instant, with the date when it is another day than now.
+// clock returns the local time of day of an instant, with the local date when it is another day than now.
 export function clock(ms, now) {
   if (ms === undefined) return "";
   const at = new Date(ms);
   const time = at.toTimeString().slice(0, 8);
-  return new Date(now).toDateString() === at.toDateString() ? time : `${at.toISOString().slice(0, 10)} ${time}`;
+  if (new Date(now).toDateString() === at.toDateString()) return time;
+  const [month, day] = [at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, "0"));
+  return `${at.getFullYear()}-${month}-${day} ${time}`;
 }
 
 const units = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
