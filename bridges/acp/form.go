@@ -38,6 +38,7 @@ type formField struct {
 	kind     string // the JSON type
 	question events.Question
 	values   []json.RawMessage // of the options, in their order
+	names    []string          // of the options, for the agent
 }
 
 // elicitationAsked records a question of the agent. Its answer is the result of the call that asks it.
@@ -59,12 +60,12 @@ func (p *Proxy) elicitationAsked(a *ask, m message) {
 	if c != nil && !c.done && !c.lost {
 		f.Call = c.id
 	}
-	p.request(q, f)
+	p.request(q, message, f)
 }
 
 // formOf returns the questions of an elicitation.
 func formOf(content agent.Content, message string, params map[string]json.RawMessage) *form {
-	asked := firstOf(content.Text(message), "The agent asks a question.")
+	asked := content.Question(firstOf(message, "The agent asks a question."), agent.HiddenQuestion)
 	if mode := text(params["mode"]); mode != "" && mode != "form" {
 		return &form{plain: true, fields: []formField{{question: events.Question{ID: "q1", Question: asked,
 			Options: []events.Option{{Label: labelAccept}}}}}}
@@ -91,7 +92,8 @@ func formOf(content agent.Content, message string, params map[string]json.RawMes
 func fieldOf(content agent.Content, key string, schema map[string]json.RawMessage) formField {
 	x := formField{key: key, kind: text(schema["type"])}
 	x.question.Header = content.Title(text(schema["title"]))
-	x.question.Question = content.Text(firstOf(text(schema["description"]), text(schema["title"]), key))
+	x.question.Question = content.Question(firstOf(text(schema["description"]), text(schema["title"]), key),
+		agent.HiddenQuestion)
 	choices := schema
 	if x.kind == "array" {
 		x.question.Multi = true
@@ -128,6 +130,10 @@ func (x *formField) offer(content agent.Content, value json.RawMessage, title st
 	}
 	for n := len(x.values) + 1; taken(label); n++ {
 		label = fmt.Sprintf("option %d", n)
+	}
+	x.names = append(x.names, label)
+	if content.Hidden() && x.kind != "boolean" {
+		x.names[len(x.names)-1] = agent.Name(firstOf(text(value), string(value)))
 	}
 	o := events.Option{Label: label}
 	if title != text(value) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -32,8 +33,8 @@ type prompt struct {
 	id     string          // in Holdfast
 	agent  json.RawMessage // the id of the agent's request
 	msg    message         // the agent's request
-	title  string
-	turn   *turn // in which it was asked
+	title  string          // for the agent, at each level of content
+	turn   *turn           // in which it was asked
 	about  *call
 	key    string      // of a permission: equal requests have equal keys
 	lost   bool        // the process that asked has ended
@@ -49,7 +50,8 @@ type prompt struct {
 // grant is an option of a permission.
 type grant struct {
 	id    string
-	label string
+	label string // in the log
+	name  string // for the agent
 }
 
 // permissionAsked records a permission that the agent asks for.
@@ -71,9 +73,9 @@ func (p *Proxy) permissionAsked(a *ask, m message) {
 	title := firstOf(text(about["title"]), c.title, c.kind)
 	f := events.PromptRequested{PromptKind: events.PromptPermission, Title: p.cfg.Content.Title(title),
 		Native: encode(native{Method: m.method, Call: name(c.acp)})}
-	f.Questions = []events.Question{{ID: events.PermissionQuestion, Options: options,
-		Question: firstOf(p.cfg.Content.Text(title), "The agent asks for a permission.")}}
-	p.request(q, f)
+	asked := p.cfg.Content.Question(firstOf(title, "The agent asks for a permission."), agent.HiddenPermission)
+	f.Questions = []events.Question{{ID: events.PermissionQuestion, Options: options, Question: asked}}
+	p.request(q, title, f)
 }
 
 // native is what a prompt keeps of the protocol.
@@ -120,7 +122,11 @@ func (q *prompt) options(p *Proxy, raw json.RawMessage) []events.Option {
 			label = fmt.Sprintf("%s (%d)", name(id), n)
 		}
 		if len(options) < optionsMax {
-			q.grants = append(q.grants, grant{id, label})
+			said := label
+			if p.cfg.Content.Hidden() {
+				said = firstOf(agent.Name(text(o["name"])), label)
+			}
+			q.grants = append(q.grants, grant{id, label, said})
 			options = append(options, events.Option{Label: label, Description: name(kind)})
 		}
 	}
@@ -138,12 +144,12 @@ func (p *Proxy) newPrompt(a *ask, q *prompt) {
 }
 
 // request records a prompt. It outlives the process of the agent.
-func (p *Proxy) request(q *prompt, f events.PromptRequested) {
+func (p *Proxy) request(q *prompt, title string, f events.PromptRequested) {
 	f.Prompt, f.Delivery, f.OnOwnerLoss = q.id, events.DeliverToolResult, events.LossKeep
 	if q.s.turn != nil {
 		f.Turn = q.s.turn.id
 	}
-	q.title = f.Title
+	q.title = agent.Name(title)
 	p.record(q.s, f)
 }
 

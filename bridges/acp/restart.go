@@ -597,7 +597,7 @@ func (s *session) heard() {
 // decidedLost brings a decision about a prompt of a dead process to the present one: in words, and for a permission as
 // the reply to the next equal request.
 func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
-	s, said := q.s, inWords(a)
+	s, said := q.s, q.inWords(a)
 	if q.form == nil {
 		s.grants = append(s.grants, grantKept{q.key, a})
 	}
@@ -614,16 +614,38 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 	}
 }
 
-// inWords returns a decision as the agent reads it.
-func inWords(a harness.Answer) string {
+// inWords returns a decision as the agent reads it: with the names of options, also if the log has none.
+func (q *prompt) inWords(a harness.Answer) string {
 	if a.Status != fold.Answered {
 		return string(a.Status)
 	}
 	var words []string
 	for _, x := range a.Answers {
-		words = append(words, append(slices.Clone(x.Selected), x.Text)...)
+		for _, label := range x.Selected {
+			words = append(words, q.nameOf(x.Question, label))
+		}
+		words = append(words, x.Text)
 	}
 	return strings.Trim(strings.Join(words, ", "), ", ")
+}
+
+// nameOf returns the name of an option for the agent.
+func (q *prompt) nameOf(question, label string) string {
+	for _, g := range q.grants {
+		if g.label == label {
+			return g.name
+		}
+	}
+	if q.form == nil {
+		return label
+	}
+	for _, x := range q.form.fields {
+		i := slices.IndexFunc(x.question.Options, func(o events.Option) bool { return o.Label == label })
+		if x.question.ID == question && i >= 0 && i < len(x.names) {
+			return x.names[i]
+		}
+	}
+	return label
 }
 
 // endAsked records the end of a dead process's call with a decision about its question. A permission has no call in the
@@ -634,10 +656,10 @@ func (p *Proxy) endAsked(q *prompt, a harness.Answer) {
 	case q.form == nil || c == nil || c.closed:
 	case a.Status == fold.Answered:
 		c.closed = true
-		p.record(q.s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(encode(inWords(a)))})
+		p.record(q.s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(encode(q.inWords(a)))})
 	case a.Status == fold.Rejected:
 		c.closed = true
-		p.record(q.s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool, Text: inWords(a)}})
+		p.record(q.s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool, Text: q.inWords(a)}})
 	default:
 		p.closeLost(q.s, c, textNotRun)
 	}

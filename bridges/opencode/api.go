@@ -52,6 +52,7 @@ func unreadable(err error) bool {
 type api struct {
 	base   *url.URL
 	client *http.Client
+	silent bool // errors do not quote the server, which may quote the user
 }
 
 // newAPI checks the address of a server.
@@ -117,6 +118,9 @@ func (a *api) call(ctx context.Context, method, address string, in, out any) err
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case res.StatusCode/100 != 2:
+		if a.silent {
+			raw = nil
+		}
 		return &statusError{Code: res.StatusCode, Text: cutText(strings.TrimSpace(string(raw)), errorTextMax)}
 	case kind == "text/html":
 		return fmt.Errorf("%w: %s %s", errUnsupported, method, req.URL.Path)

@@ -17,6 +17,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -44,6 +45,9 @@ type Bridge struct {
 	Connect func(ctx context.Context) (*harness.Harness, error)
 	// Cell is part of the mark's name: a bridge takes no mark of another cell for its own. Default: hf.
 	Cell string
+	// Content is how much of the user's content is stored: the zero value as much as [agent.ContentTitles]. At the
+	// level none a refusal of the server is logged without its text.
+	Content agent.Content
 	// Log takes one line for each connection, restart and refusal. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -60,7 +64,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &follower{Bridge: b, api: a, log: log, translator: NewLiveTranslator(), held: map[string]bool{}}
+	a.silent = b.Content.Hidden()
+	r := &follower{Bridge: b, api: a, log: log, held: map[string]bool{}}
+	r.translator = r.newTranslator()
 	defer r.leave()
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
 	for {
@@ -80,6 +86,13 @@ func (b *Bridge) Run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// newTranslator returns the translator of a living server, at the level of content of the bridge.
+func (b *Bridge) newTranslator() *Translator {
+	t := NewLiveTranslator()
+	t.Content(b.Content)
+	return t
 }
 
 // pause waits. The error is that of a harness that another process has replaced.
@@ -372,7 +385,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		r.life = nil
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.translator = NewLiveTranslator()
+		r.translator = r.newTranslator()
 	}
 	return err
 }
@@ -902,7 +915,8 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 	if a.Status != fold.Answered && a.Status != fold.Rejected && a.Status != fold.Dismissed {
 		return // it ended with its turn
 	}
-	attempts, err := r.tell(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission, f.Questions, a)
+	attempts, err := r.tell(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
+		given(f.Questions, r.askedThere(s.ID(), f.Prompt), a), a)
 	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
 	// process than the one that asked, it means nothing: the decision is owed to the turn.
 	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 &&
@@ -920,10 +934,22 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 	}
 }
 
-// tell sends a decision until the server has taken or refused it, and returns the number of attempts.
-func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool, asked []events.Question,
+// askedThere returns the questions of a prompt as the server asks them; none if they are not known.
+func (r *follower) askedThere(session, prompt string) []events.Question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.translator.sessions[session]
+	if s == nil || s.prompts[prompt] == nil {
+		return nil
+	}
+	return s.prompts[prompt].questions
+}
+
+// tell sends a decision until the server has taken or refused it, and returns the number of attempts. labels answer the
+// questions, in the words of the server.
+func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool, labels [][]string,
 	a harness.Answer) (attempts int, err error) {
-	kind, action, body := "question", "reply", any(map[string][][]string{"answers": given(asked, a)})
+	kind, action, body := "question", "reply", any(map[string][][]string{"answers": labels})
 	switch {
 	case permission:
 		kind, body = "permission", permissionReply(a)
@@ -940,16 +966,22 @@ func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool
 // reasonLate is why a decision is refused.
 const reasonLate = "OpenCode no longer waits for it: the prompt was settled there first"
 
-// given returns an answer as OpenCode takes it: the labels, and own text, of each question in order.
-func given(asked []events.Question, a harness.Answer) [][]string {
-	all := make([][]string, 0, len(asked))
+// given returns an answer as OpenCode takes it: the labels, and own text, of each question in order. shown are the
+// questions of the log, asked those of OpenCode; asked may be empty if they are the same.
+func given(shown, asked []events.Question, a harness.Answer) [][]string {
+	all := make([][]string, 0, len(shown))
 	byID := map[string]events.Answer{}
 	for _, one := range a.Answers {
 		byID[one.Question] = one
 	}
-	for _, q := range asked {
+	for i, q := range shown {
 		one := byID[q.ID]
 		labels := append([]string{}, one.Selected...)
+		for k := range labels {
+			if i < len(asked) {
+				labels[k] = revealed(q, asked[i], labels[k])
+			}
+		}
 		if one.Text != "" {
 			labels = append(labels, one.Text)
 		}

@@ -39,6 +39,11 @@ func TestGoldens(t *testing.T) {
 
 func translateFile(t *testing.T, path string) ([]Step, Report) {
 	t.Helper()
+	return Steps(recordsOf(t, path))
+}
+
+func recordsOf(t *testing.T, path string) []Record {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +57,7 @@ func translateFile(t *testing.T, path string) ([]Step, Report) {
 	if err != nil || trace.Skipped > 0 {
 		t.Fatalf("read: %v, skipped %v", err, trace.Problems)
 	}
-	return Steps(trace.Records)
+	return trace.Records
 }
 
 func compare(t *testing.T, path, got string) {

@@ -41,6 +41,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -76,12 +77,13 @@ type Translator struct {
 	said     time.Time // of the newest step
 	out      []Step
 	report   Report
+	content  agent.Content // how much of the user's content is in the facts
 }
 
 // NewTranslator returns a translator without any state.
 func NewTranslator() *Translator {
 	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), deleted: newWindow(deletedMax),
-		report: Report{Unknown: map[string]int{}}}
+		content: agent.ContentFull, report: Report{Unknown: map[string]int{}}}
 }
 
 // Steps translates a whole recording. It sorts a copy of the records with [Order].
@@ -132,7 +134,9 @@ func (t *Translator) take() []Step {
 // add adds the facts to the session's step at this instant, or begins a new step. The facts stay in one step.
 func (t *Translator) add(s *session, at time.Time, facts ...events.Fact) {
 	step := t.step(s, at, len(facts))
-	step.Facts = append(step.Facts, facts...)
+	for _, f := range facts {
+		step.Facts = append(step.Facts, t.limit(f))
+	}
 	t.report.Facts += len(facts)
 }
 
@@ -147,7 +151,7 @@ func (t *Translator) step(s *session, at time.Time, room int) *Step {
 	step := Step{At: at, Session: s.id}
 	switch {
 	case !s.opened:
-		s.opened, step.Open = true, s.opening()
+		s.opened, step.Open = true, t.limitOpening(s.opening())
 	case s.claim:
 		step.Claim = true
 	}

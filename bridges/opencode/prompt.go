@@ -30,6 +30,19 @@ type prompt struct {
 }
 
 func (t *Translator) questionAsked(s *session, b *body) {
+	f := events.PromptRequested{PromptKind: events.PromptQuestion}
+	var err error
+	if f.Questions, f.Title, err = questionsIn(b.Questions); err != nil {
+		// The agent waits in any case: the prompt has no questions, and the raw data is its title.
+		t.problem("record %d: questions: %v", t.report.Records, err)
+		f.Title = cutText(string(b.Questions), titleBytesMax)
+	}
+	t.entitle(s, b.Tool, f.Title)
+	t.ask(s, b.ID, b.Tool, f)
+}
+
+// questionsIn returns the questions of OpenCode's tool, and the first text of one as a title.
+func questionsIn(list json.RawMessage) (all []events.Question, title string, err error) {
 	var raw []struct {
 		Question string          `json:"question"`
 		Header   string          `json:"header"`
@@ -37,22 +50,18 @@ func (t *Translator) questionAsked(s *session, b *body) {
 		Multiple bool            `json:"multiple"`
 		Custom   *bool           `json:"custom"`
 	}
-	f := events.PromptRequested{PromptKind: events.PromptQuestion}
-	if err := json.Unmarshal(b.Questions, &raw); err != nil {
-		// The agent waits in any case: the prompt has no questions, and the raw data is its title.
-		t.problem("record %d: questions: %v", t.report.Records, err)
-		raw, f.Title = nil, cutText(string(b.Questions), titleBytesMax)
+	if err := json.Unmarshal(list, &raw); err != nil {
+		return nil, "", err
 	}
 	for i, q := range raw[:min(len(raw), questionsMax)] {
-		f.Questions = append(f.Questions, events.Question{ID: questionID(i), Header: q.Header,
+		all = append(all, events.Question{ID: questionID(i), Header: q.Header,
 			Question: firstOf(q.Question, q.Header, "(no text)"),
 			Options:  q.Options, Multi: q.Multiple, Custom: q.Custom == nil || *q.Custom})
-		if f.Title == "" {
-			f.Title = cutText(firstOf(q.Question, q.Header), titleBytesMax)
+		if title == "" {
+			title = cutText(firstOf(q.Question, q.Header), titleBytesMax)
 		}
 	}
-	t.entitle(s, b.Tool, f.Title)
-	t.ask(s, b.ID, b.Tool, f)
+	return all, title, nil
 }
 
 // entitle begins a call that is held back, before the prompt that names it. The prompt's content is the call's best
@@ -87,22 +96,24 @@ func (t *Translator) permissionAsked(s *session, b *body) {
 		ref = b.Source
 	}
 	t.entitle(s, ref, firstOf(append(patterns, name)...))
-	type native struct {
-		Permission string          `json:"permission"`
-		Patterns   []string        `json:"patterns,omitempty"`
-		Always     json.RawMessage `json:"always,omitempty"`
-		Metadata   json.RawMessage `json:"metadata,omitempty"`
-	}
-	n := native{Permission: name, Patterns: patterns, Always: b.Always, Metadata: b.Metadata}
+	n := permissionNative{Permission: name, Patterns: patterns, Always: b.Always, Metadata: b.Metadata}
 	if n.Always == nil {
 		n.Always = b.Save
 	}
 	raw := small(encode(n), nativeBytesMax)
 	if raw == nil {
-		raw = small(encode(native{Permission: name, Always: n.Always}), nativeBytesMax)
+		raw = small(encode(permissionNative{Permission: name, Always: n.Always}), nativeBytesMax)
 	}
 	t.ask(s, b.ID, ref, events.PromptRequested{PromptKind: events.PromptPermission,
 		Title: cutText(title, titleBytesMax), Native: raw})
+}
+
+// permissionNative is what a permission keeps of OpenCode's own words.
+type permissionNative struct {
+	Permission string          `json:"permission"`
+	Patterns   []string        `json:"patterns,omitempty"`
+	Always     json.RawMessage `json:"always,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
 }
 
 // ask appends a prompt. A repeated event updates an open prompt; a closed one stays closed.
@@ -168,7 +179,8 @@ func (t *Translator) questionReplied(s *session, b *body) {
 	if err := json.Unmarshal(b.Answers, &given); err != nil {
 		t.problem("record %d: answers: %v", t.report.Records, err)
 	}
-	t.add(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: byOpenCode})
+	t.add(s, t.at, events.PromptAnswered{Prompt: p.id, By: byOpenCode,
+		Answers: t.limitAnswers(p.questions, answers(p.questions, given))})
 }
 
 // answers assigns the answers to the questions by index. A value that is not an offered label is the person's own text.

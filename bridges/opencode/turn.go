@@ -323,9 +323,8 @@ func (t *Translator) sessionError(s *session, b *body) {
 }
 
 // failed records an error. A compaction and a continuation may still follow. An abort is final and a person's.
-// person's.
 func (t *Translator) failed(s *session, e *errorInfo) {
-	f := e.failure(t.at)
+	f := t.failure(e)
 	if s.compaction != nil {
 		s.compaction.failure = &f
 	}
@@ -371,7 +370,7 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 
 func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
 	if c := s.compaction; c != nil && c.message == m && info.Error != nil && info.completed() {
-		t.compactionFailed(s, info.Error.failure(t.at))
+		t.compactionFailed(s, t.failure(info.Error))
 	}
 }
 

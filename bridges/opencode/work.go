@@ -70,7 +70,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	mine := sentAs(messages, w.Message)
 	var body map[string]any
 	switch {
-	case mine < 0 && len(w.Content) > 0:
+	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`: // its text may not be stored
 		body = newMessage(messages, last, w)
 	case mine < 0:
 		return cannot("OpenCode has no message that this turn continues")
@@ -343,15 +343,16 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 		if p.Status != fold.Answered && p.Status != fold.Rejected && p.Status != fold.Dismissed {
 			continue
 		}
-		id, permission := idAsked(n.Questions, p.Prompt), false
-		if id == "" {
-			id, permission = idAsked(n.Permissions, p.Prompt), true
+		raw, permission := findAsked(n.Questions, p.Prompt), false
+		if raw == nil {
+			raw, permission = findAsked(n.Permissions, p.Prompt), true
 		}
+		id := idOf(raw)
 		if id == "" || !l.decides(p.Prompt, s.ID) {
 			continue
 		}
-		_, err := r.tell(ctx, s.Directory, id, permission, p.Questions,
-			harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text})
+		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
+		_, err := r.tell(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
 		switch {
 		case err == nil:
 			some = true
@@ -367,14 +368,29 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 	return some, nil
 }
 
-// idAsked returns the id under which a list of OpenCode's prompts has one, "" without it.
-func idAsked(list []json.RawMessage, prompt string) string {
+// findAsked returns one of OpenCode's prompts, nil without it.
+func findAsked(list []json.RawMessage, prompt string) json.RawMessage {
 	for _, raw := range list {
 		if id := idOf(raw); id != "" && ident("prompt", id) == prompt {
-			return id
+			return raw
 		}
 	}
-	return ""
+	return nil
+}
+
+// askedBy returns the questions of an object that has some: a prompt, or the input of a call. Others have none.
+func askedBy(raw json.RawMessage) []events.Question {
+	var v struct {
+		Questions json.RawMessage `json:"questions"`
+	}
+	if json.Unmarshal(raw, &v) != nil {
+		return nil
+	}
+	all, _, err := questionsIn(v.Questions)
+	if err != nil {
+		return nil
+	}
+	return all
 }
 
 // lastMessage returns the index of the newest message of a role, and of a parent if one is given; -1 without one.
@@ -419,7 +435,7 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 		}
 		m := &messages[at]
 		used[m.parts[k].ID] = true
-		if err := r.closePart(ctx, s, m, k, resultOf(p, permission)); err != nil {
+		if err := r.closePart(ctx, s, m, k, resultOf(p, askedBy(m.parts[k].State.Input), permission)); err != nil {
 			return some, err
 		}
 		some, touched[at] = true, true
@@ -456,7 +472,7 @@ func waitedFor(c *part, p *fold.TurnPrompt, call string) bool {
 		return false
 	}
 	return call != "" && ident("call", c.CallID) == call ||
-		call == "" && c.Tool == "question" && asksFor(c.State.Input, p.Questions)
+		call == "" && c.Tool == "question" && sameQuestions(p.Questions, askedBy(c.State.Input))
 }
 
 // askedFor returns the call that waited for a prompt, and whether the prompt was a permission, as the log has it.
@@ -472,28 +488,9 @@ func askedFor(st *fold.State, prompt string) (call string, permission bool) {
 	return "", false
 }
 
-// asksFor reports whether the input of a call has these questions.
-func asksFor(input json.RawMessage, questions []events.Question) bool {
-	var in struct {
-		Questions []struct {
-			Question string `json:"question"`
-			Header   string `json:"header"`
-		} `json:"questions"`
-	}
-	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 || len(in.Questions) != len(questions) {
-		return false
-	}
-	for i, q := range in.Questions {
-		if firstOf(q.Question, q.Header, "(no text)") != questions[i].Question {
-			return false
-		}
-	}
-	return true
-}
-
 // resultOf returns the end of a call for a decision: a question's in the words of OpenCode. A call that waited for a
-// permission never ran.
-func resultOf(p *fold.TurnPrompt, permission bool) map[string]any {
+// permission never ran. asked are the questions as OpenCode has them.
+func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[string]any {
 	text := ""
 	switch {
 	case permission && p.Status == fold.Answered:
@@ -509,12 +506,15 @@ func resultOf(p *fold.TurnPrompt, permission bool) map[string]any {
 		}
 		return map[string]any{"status": "error", "error": text, "metadata": map[string]any{"interrupted": true}}
 	}
-	labels := given(p.Questions, harness.Answer{Answers: p.Answers})
+	labels := given(p.Questions, asked, harness.Answer{Answers: p.Answers})
 	said := make([]string, len(labels))
 	for i, q := range p.Questions {
 		answer := strings.Join(labels[i], ", ")
 		if answer == "" {
 			answer = "Unanswered"
+		}
+		if i < len(asked) {
+			q = asked[i]
 		}
 		said[i] = fmt.Sprintf("%q=%q", q.Question, answer)
 	}

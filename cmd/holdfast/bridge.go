@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bridges/opencode"
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/agent"
 )
 
 // opencodeURL is the default address of `opencode serve`.
@@ -33,7 +34,7 @@ Each subcommand follows one kind of agent, stores what it does, and brings decis
 }
 
 func opencodeCommand(a *app) *cobra.Command {
-	var url, id string
+	var url, id, content string
 	long, example := describe(`Keep the sessions of a living OpenCode server: what it does is stored as it happens, and
 questions and permissions can be answered with holdfast answer or on the board as well as in OpenCode.
 
@@ -49,9 +50,15 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
 	cmd.Flags().StringVar(&url, "url", opencodeURL, "address of the OpenCode server; a password in it is used")
 	cmd.Flags().StringVar(&id, "harness", "opencode", "the harness `id` of this server: one for each server")
+	cmd.Flags().StringVar(&content, "content", string(agent.ContentTitles),
+		"how much of the user's content is stored, a `level`: none, titles or full")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		level, err := agent.ParseContent(content)
+		if err != nil {
+			return usage(cmd, "--content: %v", err)
+		}
 		log := slog.New(slog.NewTextHandler(a.beside, nil))
-		b := opencode.Bridge{URL: url, Cell: a.prefix, Log: log,
+		b := opencode.Bridge{URL: url, Cell: a.prefix, Content: level, Log: log,
 			Connect: func(ctx context.Context) (*harness.Harness, error) {
 				ctx, cancel := context.WithTimeout(ctx, a.timeout)
 				defer cancel()
@@ -59,7 +66,7 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 				cfg.ID = id
 				return harness.Connect(ctx, cfg)
 			}}
-		err := b.Run(cmd.Context())
+		err = b.Run(cmd.Context())
 		if err != nil && errors.Is(err, harness.ErrClosed) && cmd.Context().Err() != nil {
 			return nil
 		}

@@ -18,7 +18,8 @@
 //	full    yes           yes               yes, each within the limits of an event
 //
 // A question without its text cannot be answered by anyone who does not see the agent's screen. So the level none also
-// keeps questions and answers out of the log: a prompt is stored with its kind and its choices by id.
+// keeps questions and answers out of the log: a prompt is stored with its kind and its choices by id or by number, and
+// with a text that says so ([HiddenPermission], [HiddenQuestion]).
 package agent
 
 import (
@@ -36,6 +37,12 @@ const (
 	ContentNone   Content = "none"
 	ContentTitles Content = "titles"
 	ContentFull   Content = "full"
+)
+
+// The questions of prompts whose texts are not stored. They tell a person where to look before they decide.
+const (
+	HiddenPermission = "The agent asks for a permission. Its purpose is not stored: read it where the agent is shown."
+	HiddenQuestion   = "The agent asks a question. Its text is not stored: read it where the agent is shown."
 )
 
 // Limits in bytes.
@@ -72,6 +79,14 @@ func (c Content) Text(s string) string {
 		return ""
 	}
 	return Cut(strings.ToValidUTF8(s, ""), textBytesMax)
+}
+
+// Question returns the text of a question of at most 2 KiB; for the level none the text that stands for it.
+func (c Content) Question(s, instead string) string {
+	if c.Hidden() {
+		return instead
+	}
+	return c.Text(s)
 }
 
 // Input returns the input of a call. Input that is too long becomes a JSON string of its first bytes; nil if nothing is
