@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -362,6 +363,9 @@ func (s *Session) reclaim(l *term) error {
 	case l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
 	default:
 		s.h.settleLater(s, l, err)
+		if errors.Is(err, bus.ErrLogBehind) {
+			err = fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced)
+		}
 		s.drop(err)
 	}
 	return err

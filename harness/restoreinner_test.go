@@ -77,6 +77,26 @@ func TestNothingIsDoneBehindAnotherLog(t *testing.T) {
 	}
 }
 
+// TestNotClaimedAgainBehindAShorterLog: the lease is lost because the broker was restored from an older copy. The log
+// ends before what the process knows of the session, so the process is fenced: its claim is refused.
+func TestNotClaimedAgainBehindAShorterLog(t *testing.T) {
+	x := newInside(t, func(c *Config) { c.OnLeaseLoss = LeaseRestart })
+	x.s.suspend(x.h.term)
+	x.s.mu.Lock()
+	x.s.st.Seq += 5 // commits that the older copy does not have
+	x.s.mu.Unlock()
+	next, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.reclaim(next); !errors.Is(err, ErrFenced) || !x.s.isApart() {
+		t.Errorf("claimed again: %v", err)
+	}
+	if err := x.s.Append(x.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}); !errors.Is(err, ErrFenced) {
+		t.Errorf("an append after that: %v", err)
+	}
+}
+
 // TestADoubtBehindAnotherLog: while the outcome of a claim is in doubt, the broker is restored. The reads of the
 // earlier log do not count: the session is read again, and the log says now whether this process owns it.
 func TestADoubtBehindAnotherLog(t *testing.T) {
