@@ -271,6 +271,8 @@ func TestLongMessageIsRead(t *testing.T) {
 		t.Fatalf("send: %v\n%s", err, out)
 	}
 	p := board(t, c, "#/s/painter/wall")
+	// before the message is read, the first button is another one
+	p.wait(`document.querySelector("#queue button")?.textContent === "Show it"`)
 	p.click("#queue button")
 	shown := `document.querySelector(".object")?.textContent`
 	p.wait(fmt.Sprintf("%s === %s", shown, quote("queued "+long)))
