@@ -55,21 +55,31 @@ func startCell(ctx context.Context, program, dir, listen string) (*cell, error) 
 
 // awaitReady waits for the ready file and reads the address of the broker.
 func (c *cell) awaitReady(ctx context.Context, note string) error {
+	return c.await(ctx, func(context.Context) (bool, error) {
+		body, err := os.ReadFile(note)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		var n struct {
+			NATS string `json:"nats"`
+		}
+		err = json.Unmarshal(body, &n)
+		c.url = n.NATS
+		return true, err
+	})
+}
+
+// await calls a function again and again until it reports true, or fails, or the process ends.
+func (c *cell) await(ctx context.Context, ready func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, readyMax)
 	defer cancel()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		body, err := os.ReadFile(note)
-		if err == nil {
-			var n struct {
-				NATS string `json:"nats"`
-			}
-			err = json.Unmarshal(body, &n)
-			c.url = n.NATS
-			return err
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if done, err := ready(ctx); done || err != nil {
 			return err
 		}
 		select {

@@ -70,33 +70,14 @@ func startRestate(ctx context.Context, program, dir string) (c *cell, admin stri
 	go func() { c.done <- c.cmd.Wait() }()
 	admin = "http://127.0.0.1:" + ports[1]
 	for _, health := range []string{admin + "/health", c.url + "/restate/health"} {
-		if err := c.awaitHealth(ctx, health); err != nil {
+		if err := c.await(ctx, func(ctx context.Context) (bool, error) { // it refuses connections at first
+			return call(ctx, http.DefaultClient, http.MethodGet, health, nil) == nil, nil
+		}); err != nil {
 			c.kill()
 			return nil, "", fmt.Errorf("%s: %w", program, err)
 		}
 	}
 	return c, admin, nil
-}
-
-// awaitHealth waits until a URL of the process answers with success.
-func (c *cell) awaitHealth(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, readyMax)
-	defer cancel()
-	tick := time.NewTicker(readyPoll)
-	defer tick.Stop()
-	for {
-		if call(ctx, http.DefaultClient, http.MethodGet, url, nil) == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case err := <-c.done:
-			c.done <- err
-			return fmt.Errorf("it has ended: %w", err)
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", url, ctx.Err())
-		}
-	}
 }
 
 // measureRestate is measureCell of a restate-server.
