@@ -64,7 +64,7 @@ func (y *Story) samePrompts(s *session.State) {
 		if err != nil || b == nil {
 			y.t.Fatalf("prompt %s at %d: %v %v", id, s.Seq, b, err)
 		}
-		if b.Status == session.Awaiting {
+		if b.Awaits() {
 			shown = append(shown, id)
 		}
 	}

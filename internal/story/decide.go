@@ -100,7 +100,7 @@ func (y *Story) request(line string) []string {
 	s := y.State(Main)
 	o, err := do(s, []byte(y.resolve(Main, body)))
 	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
-		return []string{refusal.Error(), "  " + printed(string(refusal.Body()))}
+		return []string{fmt.Sprintf("%d %s", refusal.Code, refusal.Message), "  " + printed(string(refusal.Body()))}
 	}
 	if err != nil {
 		y.t.Fatalf("%s: %v", line, err)

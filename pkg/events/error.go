@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
 // ErrMalformed is in the chain of every error about input that cannot be read. Do not retry with the same input.
-var ErrMalformed = errors.New("events: malformed")
+var ErrMalformed = errors.New("malformed")
 
 // ErrOutOfRole is in the chain of every error about a fact that its writer may not append.
-var ErrOutOfRole = errors.New("events: out of role")
+var ErrOutOfRole = errors.New("out of role")
 
 // FieldError names the field of a request, a fact or a policy that is invalid.
 type FieldError struct {
@@ -53,8 +54,8 @@ type Refusal struct {
 	Questions map[string]string // 422: reason by question id
 }
 
-// Error returns code and message.
-func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Code, r.Message) }
+// Error returns the message, and the code behind it: a person reads the words first.
+func (r *Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Message, r.Code) }
 
 // Body returns the JSON body of the reply.
 func (r *Refusal) Body() []byte {
@@ -100,9 +101,11 @@ func ParseRefusal(code int, message string, body []byte) *Refusal {
 	return r
 }
 
-// BadRequest refuses a malformed request (400). The field is that of a [FieldError] in the chain.
+// BadRequest refuses a malformed request (400). The field is that of a [FieldError] in the chain. The code says
+// that the request is malformed, so the message, which a person reads, does not repeat it.
 func BadRequest(err error) *Refusal {
-	r := &Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+	r := &Refusal{Code: http.StatusBadRequest,
+		Message: strings.Replace(err.Error(), ErrMalformed.Error()+": ", "", 1)}
 	if fe, ok := errors.AsType[*FieldError](err); ok {
 		r.Field = fe.Field
 	} else {

@@ -26,7 +26,9 @@ func TestRefusalRoundTrip(t *testing.T) {
 		body    string // of the contract, section 4
 	}{
 		{"400", events.BadRequest(&events.FieldError{Field: "policy.resume", Err: events.ErrMalformed}),
-			`{"field":"policy.resume","reason":"policy.resume: events: malformed"}`},
+			`{"field":"policy.resume","reason":"policy.resume: malformed"}`},
+		{"400 of a policy", events.BadRequest(events.Policy{RetryMax: -1}.Validate()),
+			`{"field":"policy.retry_max","reason":"policy.retry_max: -1: want 0 to 1000000 attempts"}`},
 		{"400 about the whole", events.BadRequest(errors.New("no JSON")), `{"field":"body","reason":"no JSON"}`},
 		{"404", events.NotFound("prompt", "p1"), `{"what":"prompt"}`},
 		{"409", events.Conflict("answered otherwise", stands),
@@ -47,7 +49,7 @@ func TestRefusalRoundTrip(t *testing.T) {
 				t.Errorf("body %s, want %s", got, c.body)
 			}
 			if code := c.name[:3]; fmt.Sprint(c.refusal.Code) != code ||
-				c.refusal.Error() != code+" "+c.refusal.Message {
+				c.refusal.Error() != c.refusal.Message+" ("+code+")" {
 				t.Errorf("code %d, error %q", c.refusal.Code, c.refusal)
 			}
 			if got := events.ParseRefusal(c.refusal.Code, c.refusal.Message,

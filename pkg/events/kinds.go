@@ -148,6 +148,7 @@ var table = []Spec{
 	spec[PromptSuperseded](byCH, "prompt", "A person's chat message took the prompt's place."),
 	spec[PromptExpired](byR, "prompt", "An answer can no longer be used."),
 	spec[PromptUnattended](byH, "", "The asker no longer waits for the decision: a turn brings it to the agent."),
+	spec[PromptAttended](byH, "", "The owner takes in a decision that an earlier epoch was to have."),
 	spec[PromptDelivered](byH, "", "The harness has what was decided about the prompt, or cannot use it."),
 	spec[UsageReported](byH, "", "What the model counted for its last call."),
 	spec[RetryScheduled](byT, "", "A failed turn will be tried again at an instant."),

@@ -41,6 +41,7 @@ prompt.withdrawn      HR   prompt
 prompt.superseded     CH   prompt
 prompt.expired        R    prompt
 prompt.unattended     H
+prompt.attended       H
 prompt.delivered      H
 usage.reported        H
 retry.scheduled       T
@@ -183,6 +184,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"prompt", events.PromptSuperseded{}},
 		{"prompt", events.PromptExpired{}},
 		{"prompt", events.PromptUnattended{}},
+		{"prompt", events.PromptAttended{}},
 		{"prompt", events.PromptDelivered{}},
 		{"turn", events.UsageReported{Turn: long}},
 		{"tokens", events.UsageReported{Tokens: events.Tokens{Input: -1}}},

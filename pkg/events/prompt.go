@@ -333,6 +333,21 @@ func (f PromptUnattended) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptUnattended) Validate() error { return needID("prompt", f.Prompt) }
 
+// PromptAttended says that the owner takes in the decision about a settled prompt that was asked under an earlier
+// epoch: a process that claims its session again after a lost lease says it of the decisions that it waits for.
+type PromptAttended struct {
+	Prompt string `json:"prompt"`
+}
+
+// Kind implements [Fact].
+func (PromptAttended) Kind() Kind { return "prompt.attended" }
+
+// Subject implements [Fact].
+func (f PromptAttended) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptAttended) Validate() error { return needID("prompt", f.Prompt) }
+
 // PromptDelivered is the receipt: the harness has the decision, or refuses it with a text.
 type PromptDelivered struct {
 	Prompt  string `json:"prompt"`

@@ -120,6 +120,7 @@ func samples() []events.Fact {
 		events.PromptSuperseded{Prompt: "p1", Message: "m1"},
 		events.PromptExpired{Prompt: "p1", Reason: events.ReasonDeadline},
 		events.PromptUnattended{Prompt: "p1"},
+		events.PromptAttended{Prompt: "p1"},
 		events.PromptDelivered{Prompt: "p1", Refused: "unknown request"},
 		events.UsageReported{
 			Turn:                "t2",

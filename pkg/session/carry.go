@@ -95,7 +95,7 @@ func (s *State) resolve(prompt string) (c Carried, ok bool) {
 		return c, false
 	}
 	if p := s.Prompts[prompt]; p != nil {
-		return p.carried(prompt), p.Status != Awaiting
+		return p.carried(prompt), !p.Awaits()
 	}
 	for _, list := range s.carriedLists() {
 		for _, c := range list {
@@ -200,6 +200,9 @@ func (f *fold) stillOwed(t *Turn, completed bool) []Carried {
 		return list
 	}
 	for _, c := range t.Prompts {
+		if p := f.Prompts[c.Prompt]; p != nil && f.inBackground(p) && f.ownerTakesIn(p) {
+			continue // the call continues with the decision
+		}
 		list = f.carry(list, c)
 	}
 	return list
@@ -246,7 +249,7 @@ func (s *State) decisionWaits() bool {
 // rests reports whether the session is open, no turn is open or requested, and neither a prompt, a child nor a
 // compaction holds the next one.
 func (s *State) rests() bool {
-	return s.Opened() && s.Closed == nil && s.Turn == nil && s.Pending.Turn == nil && s.BlockedBy() == "" &&
+	return s.Open() && s.Turn == nil && s.Pending.Turn == nil && s.BlockedBy() == "" &&
 		len(s.WaitsFor) == 0 && !s.CompactionOpen() && !s.CompactionFirst() && !s.Held()
 }
 
@@ -375,7 +378,7 @@ func (s *State) chain(turn string) []Carried {
 func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
-		if p.Status == Awaiting || s.ownerTakesIn(p) {
+		if p.Awaits() || s.ownerTakesIn(p) {
 			continue // it waits for a person, or its own process takes it in
 		}
 		if !has(list, id) {
@@ -414,7 +417,7 @@ func (s *State) brings() []Carried {
 	}
 	for _, id := range sortedKeys(s.Prompts) {
 		q := s.Prompts[id]
-		if q.Status == Awaiting || s.ownerTakesIn(q) || s.waitsAsMessage(id) {
+		if q.Awaits() || s.ownerTakesIn(q) || s.waitsAsMessage(id) {
 			continue
 		}
 		if !has(list, id) {
@@ -482,6 +485,12 @@ func (s *State) ownerTakesIn(p *Prompt) bool {
 	return s.owes(p) && (waited || s.openTurn(p.Turn) != "")
 }
 
+// inBackground reports whether a prompt belongs to an open call that outlives its turn.
+func (s *State) inBackground(p *Prompt) bool {
+	c := s.Tools[p.Call]
+	return c != nil && c.Background
+}
+
 // notCarried takes a prompt off every list: the harness has it or refuses it, or a person has taken it back.
 func (f *fold) notCarried(prompt string) {
 	if f.Turn != nil {
@@ -498,20 +507,31 @@ func (f *fold) notPending(prompt string) {
 	if p := f.Pending.Turn; p != nil && len(p.Prompts) > 0 {
 		next := *p
 		next.Prompts = dropCarried(p.Prompts, prompt)
+		if next.Prompt == prompt && len(next.Prompts) > 0 {
+			next.Prompt = next.Prompts[0].Prompt // it calls for the turn now
+		}
 		f.Pending.Turn = &next
 	}
 }
 
+// inPlaceOfRetry reports whether the requested turn took the place of the planned retry of the last turn, which had a
+// message: without it, nothing would try that message again.
+func (f *fold) inPlaceOfRetry(p *PendingTurn) bool {
+	l := f.LastTurn
+	return f.Turn == nil && l != nil && p.OfTurn == l.ID && p.Message != "" && f.Retry.Turn == l.ID &&
+		f.Retry.State != RetryAbandoned
+}
+
 // dropNeedless takes back a requested turn that only decisions called for, when the owner has all of them: an Ask may
-// return in the instant in which its turn completes. The request is still needed if it continues the open turn or takes
-// a message, and for a decision whose turn ended without completing. A decision from before a person's stop counts only
-// after a person's resume, which requests the turn for such a decision.
+// return in the instant in which its turn completes. The request is still needed if it continues the open turn, takes
+// a message, or took the place of a retry, and for a decision whose turn ended without completing. A decision from
+// before a person's stop counts only after a person's resume, which requests the turn for such a decision.
 func (f *fold) dropNeedless() {
 	p := f.Pending.Turn
 	switch {
 	case p == nil || p.Cause != events.CauseAnswer || p.Prompt == "":
 		return
-	case f.queued(p.Message) >= 0 || f.Turn != nil && f.Turn.ID == p.OfTurn:
+	case f.queued(p.Message) >= 0 || f.Turn != nil && f.Turn.ID == p.OfTurn || f.inPlaceOfRetry(p):
 		return
 	}
 	resumed := p.By != "" && slices.ContainsFunc(p.Prompts, func(c Carried) bool {
@@ -525,3 +545,6 @@ func (f *fold) dropNeedless() {
 		f.Pending.Turn = nil
 	}
 }
+
+// Brings reports whether the requested turn brings a decision to the agent as things stand.
+func (s *State) Brings(prompt string) bool { return has(s.brings(), prompt) }

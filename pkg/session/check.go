@@ -56,7 +56,7 @@ func (l *checks) add(n next) {
 // of instants that call for no check; TestEveryInstantIsCovered fails for an instant that is in neither.
 func (s *State) checks() checks {
 	var l checks
-	if !s.Opened() || s.Closed != nil {
+	if !s.Open() {
 		return l // retention reads these documents
 	}
 	l.add(next{at: s.Deadlines(nil)})
@@ -153,21 +153,20 @@ func (s *State) idleCheck() next {
 // Leftover reports whether something is open that an earlier owner opened, or that belongs to no owner, or whether a
 // decision is owed that nothing delivers. The reconciler decides about it.
 func (s *State) Leftover() bool {
-	if !s.Opened() || s.Closed != nil {
+	if !s.Open() {
 		return false
 	}
-	left := func(epoch uint64) bool { return !s.Owned || epoch < s.Epoch }
 	for _, c := range s.Tools {
-		if left(c.Epoch) {
+		if !s.Owns(c.Epoch) {
 			return true
 		}
 	}
 	for _, p := range s.Prompts {
-		if left(p.Epoch) {
+		if !s.Owns(p.Epoch) {
 			return true
 		}
 	}
-	if s.Turn != nil && left(s.Turn.Epoch) || s.Compaction != nil && left(s.Compaction.Epoch) {
+	if s.Turn != nil && !s.Owns(s.Turn.Epoch) || s.Compaction != nil && !s.Owns(s.Compaction.Epoch) {
 		return true
 	}
 	_, owed := s.Owed()

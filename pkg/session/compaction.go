@@ -23,8 +23,11 @@ func (f *fold) applyCompaction() string {
 
 // CompactionOpen reports whether a compaction is requested or running.
 func (s *State) CompactionOpen() bool {
-	return s.Compaction != nil && (s.Compaction.State == CompactionRequested || s.Compaction.State == CompactionRunning)
+	return s.Compaction.Running() || s.Compaction != nil && s.Compaction.State == CompactionRequested
 }
+
+// Running reports whether a harness has taken the compaction. It may be nil.
+func (c *Compaction) Running() bool { return c != nil && c.State == CompactionRunning }
 
 func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
@@ -56,7 +59,7 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 		return WhyClosedID
 	case !f.CompactionOpen() || c.ID != fact.Compaction:
 		return WhyUnknown
-	case c.State == CompactionRunning && c.Epoch == f.Epoch:
+	case c.Running() && c.Epoch == f.Epoch:
 		return WhyOpen
 	}
 	c.State, c.Since, c.Epoch = CompactionRunning, f.c.At, f.Epoch

@@ -26,6 +26,9 @@ func (s *State) Outdated() bool { return s.Rules < FoldRules }
 // Opened reports whether the session has begun. Before that a State only counts what was ignored.
 func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 
+// Open reports whether the session has begun and is not closed, as [Head.Open] does.
+func (s *State) Open() bool { return s.Opened() && s.Closed == nil }
+
 // Began reports whether anybody ever opened the session, as far as the log still tells.
 func (s *State) Began() bool { return s.Epoch > 0 || s.Closed != nil && s.Closed.Purged }
 
@@ -37,7 +40,7 @@ func (s *State) Encode() ([]byte, error) {
 	document(c, s, &h)
 	b, err := c.Written()
 	if err != nil {
-		return nil, fmt.Errorf("session: encode %s: %w", s.Ref(), err)
+		return nil, fmt.Errorf("encode %s: %w", s.Ref(), err)
 	}
 	return b, nil
 }

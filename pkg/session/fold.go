@@ -26,7 +26,7 @@ import (
 )
 
 // ErrNewerLayout says a document was written by a newer build: upgrade this one.
-var ErrNewerLayout = errors.New("session: document of a newer layout")
+var ErrNewerLayout = errors.New("document of a newer layout")
 
 // Why facts are ignored, in [IgnoredFact]: what ignored.last.why of a document says.
 const (

@@ -44,7 +44,7 @@ func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 // Claimable reports whether this incarnation may take the session now.
 func (s *State) Claimable(incarnation string) bool {
 	switch {
-	case s.Closed != nil || !s.Opened():
+	case !s.Open():
 		return false
 	case s.Owned && !s.Exclusive:
 		return false
@@ -142,9 +142,9 @@ func (s *State) Silence(heard time.Time, steps events.Steps) (of string, at time
 	switch {
 	case s.Policy.StallAfterS <= 0 || !s.Owned || s.BlockedBy() != "" || s.calling():
 		return "", at
-	case c != nil && c.State == CompactionRunning && c.Epoch == s.Epoch:
+	case c.Running() && s.Owns(c.Epoch):
 		of = EntityCompaction
-	case t != nil && t.Epoch == s.Epoch:
+	case t != nil && s.Owns(t.Epoch):
 		of = EntityTurn
 	default:
 		return "", at

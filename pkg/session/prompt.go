@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/codec"
@@ -27,6 +28,8 @@ func (f *fold) applyPrompt() (why string, ok bool) {
 		return f.settle(fact.Prompt, Expired, fact.Reason), true
 	case events.PromptUnattended:
 		return f.promptUnattended(fact.Prompt), true
+	case events.PromptAttended:
+		return f.promptAttended(fact.Prompt), true
 	case events.PromptDelivered:
 		return f.promptDelivered(fact), true
 	}
@@ -100,7 +103,7 @@ func (s *State) callIsOver(call string) bool {
 func (s *State) awaiting() int {
 	n := 0
 	for _, p := range s.Prompts {
-		if p.Status == Awaiting {
+		if p.Awaits() {
 			n++
 		}
 	}
@@ -133,7 +136,7 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	switch {
 	case p == nil && f.ended(EntityPrompt, id) == nil:
 		return WhyUnknown
-	case p == nil || p.Status != Awaiting:
+	case !p.Awaits():
 		return WhyClosedID
 	}
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
@@ -160,7 +163,7 @@ func (s *State) forgetUndelivered() {
 		n, bytes, oldest, text := 0, 0, "", ""
 		for _, id := range sortedKeys(s.Prompts) {
 			p := s.Prompts[id]
-			if p.Status == Awaiting {
+			if p.Awaits() {
 				continue
 			}
 			bytes += jsonBytes(p.Reason)
@@ -193,14 +196,14 @@ func (s *State) settledFirst(a, b string) string {
 
 // withdraw is settle by containment; a settled prompt stays as it is.
 func (f *fold) withdraw(id, reason string) {
-	if p := f.Prompts[id]; p != nil && p.Status == Awaiting {
+	if p := f.Prompts[id]; p.Awaits() {
 		f.settle(id, Withdrawn, reason)
 		f.derive(events.PromptWithdrawn{Prompt: id, Reason: reason})
 	}
 }
 
 // promptUnattended notes that the owner has nothing that waits for the decision about a prompt. The decision, made
-// already or later, then reaches the agent by a turn, as if the owner were gone: see [State.ownersToTake].
+// already or later, then reaches the agent by a turn, as if the owner were gone: see [State.ownerTakesIn].
 func (f *fold) promptUnattended(id string) string {
 	p := f.Prompts[id]
 	switch {
@@ -213,6 +216,25 @@ func (f *fold) promptUnattended(id string) string {
 	return ""
 }
 
+// promptAttended gives the decision about a settled prompt to the owner: something there waits for it. Without this, a
+// decision for an earlier epoch counts as that of a process that is gone. A turn that was requested for such a one does
+// not bring this decision, and is taken back if it would bring no other.
+func (f *fold) promptAttended(id string) string {
+	p := f.Prompts[id]
+	switch {
+	case p == nil && f.ended(EntityPrompt, id) != nil:
+		return WhyClosedID
+	case p == nil || p.Status == Awaiting:
+		return WhyUnknown
+	case p.Turn != "" && f.openTurn(p.Turn) == "" && f.Tools[p.Call] == nil:
+		return WhyTurnEnded // what waited for it ends with the turn: another turn brings it
+	}
+	p.Epoch, p.Unattended = f.Epoch, false
+	f.notPending(id)
+	f.dropNeedless()
+	return ""
+}
+
 // promptDelivered is the receipt; "" for an awaiting one would lose it, so that is unknown.
 func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	p := f.Prompts[fact.Prompt]
@@ -222,7 +244,7 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 		return ""
 	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
 		return WhyClosedID
-	case p == nil || p.Status == Awaiting:
+	case p == nil || p.Awaits():
 		return WhyUnknown
 	}
 	if fact.Refused == "" {
@@ -280,7 +302,7 @@ const reasonReceived = "answer-received"
 // deliver takes a settled prompt out: the harness has it.
 func (f *fold) deliver(id string, at time.Time) {
 	p := f.Prompts[id]
-	if p == nil || p.Status == Awaiting {
+	if p == nil || p.Awaits() {
 		return
 	}
 	delete(f.Prompts, id)
@@ -297,7 +319,7 @@ func (f *fold) deliver(id string, at time.Time) {
 // owed, and do not count as delivered. Decisions from after the request for the person's turn stay owed.
 func (f *fold) overtake(asked uint64) {
 	for id, p := range f.Prompts {
-		if _, has := f.Carries(id); has || p.Status == Awaiting || p.SettledSeq > asked || f.Tools[p.Call] != nil ||
+		if _, has := f.Carries(id); has || p.Awaits() || p.SettledSeq > asked || f.Tools[p.Call] != nil ||
 			f.waitsAsMessage(id) {
 			continue
 		}
@@ -321,10 +343,15 @@ func (s *State) isAnswer(prompt string, p *Prompt, message string) bool {
 	return p.Status == Answered && p.Delivery == events.DeliverMessage && s.answerMessage(prompt, p) == message
 }
 
+const answerPrefix = "answer"
+
+// IsAnswer reports whether a message is, by its id, what an answer became.
+func IsAnswer(message string) bool { return strings.HasPrefix(message, answerPrefix+"-") }
+
 // answerMessage is the id of the message that the answer to a prompt becomes when its asker is gone. An answer that is
 // given after one was taken back becomes another message.
 func (s *State) answerMessage(prompt string, p *Prompt) string {
-	return events.DeriveID("answer", s.Session, prompt, strconv.FormatUint(max(p.Seq, p.ReopenedSeq), 10))
+	return events.DeriveID(answerPrefix, s.Session, prompt, strconv.FormatUint(max(p.Seq, p.ReopenedSeq), 10))
 }
 
 // reopen applies that a person takes back the answer to a prompt. The prompt waits again, as if the answer had not been
@@ -368,17 +395,20 @@ func (f *fold) supersede(message string) {
 }
 
 func (f *fold) supersedePrompt(id, message string) {
-	if p := f.Prompts[id]; p.Status == Awaiting && p.Blocking && p.OnOwnerLoss == events.LossKeep {
+	if p := f.Prompts[id]; p.Awaits() && p.Blocking && p.OnOwnerLoss == events.LossKeep {
 		f.settle(id, Superseded, message)
 		f.derive(events.PromptSuperseded{Prompt: id, Message: message})
 	}
 }
 
+// Awaits reports whether the prompt waits for a person. It may be nil.
+func (p *Prompt) Awaits() bool { return p != nil && p.Status == Awaiting }
+
 // BlockedBy is an awaiting blocking prompt, the first by id; "" if nothing blocks.
 func (s *State) BlockedBy() string {
 	found := ""
 	for id, p := range s.Prompts {
-		if p.Status == Awaiting && p.Blocking && (found == "" || id < found) {
+		if p.Awaits() && p.Blocking && (found == "" || id < found) {
 			found = id
 		}
 	}
@@ -389,7 +419,7 @@ func (s *State) BlockedBy() string {
 func (s *State) PendingPrompts() []string {
 	var ids []string
 	for _, id := range sortedKeys(s.Prompts) {
-		if s.Prompts[id].Status == Awaiting {
+		if s.Prompts[id].Awaits() {
 			ids = append(ids, id)
 		}
 	}

@@ -99,7 +99,7 @@ func (s *State) awaitingPrompt(prompt string) (*Prompt, error) {
 		return nil, err
 	}
 	p := s.Prompts[prompt]
-	if p != nil && p.Status == Awaiting {
+	if p.Awaits() {
 		return p, nil
 	}
 	if p == nil && s.ended(EntityPrompt, prompt) == nil {
@@ -181,7 +181,7 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 		return nil // its owner continues by itself, or the turn that goes first names the decision
 	}
 	for id, q := range s.Prompts {
-		if id != prompt && q.Status == Awaiting && q.Blocking {
+		if id != prompt && q.Awaits() && q.Blocking {
 			return nil
 		}
 	}
@@ -266,7 +266,7 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 	case len(turns) == 0:
 		return Decision{Seq: s.Seq}, nil
 	}
-	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson &&
+	if p := s.Pending.Stop; len(turns) == 1 && p.Of(turns[0]) && p.Actor == events.ActorPerson &&
 		!s.begins() {
 		return Decision{Seq: p.Seq}, nil // that stop holds all that this one would hold
 	}
@@ -371,7 +371,7 @@ func (s *State) Configure(w request.Configure) (Decision, error) {
 func (s *State) Deadlines(steps events.Steps) time.Time {
 	var next time.Time
 	for _, p := range s.Prompts {
-		if p.Status != Awaiting || p.Deadline == nil {
+		if !p.Awaits() || p.Deadline == nil {
 			continue
 		}
 		if at := p.Due(steps); next.IsZero() || at.Before(next) {

@@ -25,8 +25,8 @@ const Version = 1
 // stop of a requested turn is pending until its receipt, and ends when a turn begins in place of one that a person
 // requested. Rules 8: a prompt of a call in the background adopts its call, and not its turn. A turn keeps each
 // decision with a receipt, too, as many as a request names. No decision of a person that waits for delivery is
-// dropped, however many wait.
-const FoldRules = 8
+// dropped, however many wait. Rules 9: a decision for an earlier epoch is the owner's that says that it waits for it.
+const FoldRules = 9
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string

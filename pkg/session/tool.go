@@ -73,7 +73,7 @@ func (f *fold) adoptCall(call string) {
 		c.Epoch = f.Epoch
 		f.unhold(call)
 		for _, p := range f.Prompts {
-			if p.Call == call && p.Status != Awaiting {
+			if p.Call == call && !p.Awaits() {
 				p.Epoch = f.Epoch // the process that has the call takes the decision in
 			}
 		}
@@ -98,7 +98,7 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 	had := false
 	for _, id := range sortedKeys(f.Prompts) {
 		if p := f.Prompts[id]; p.Call == call {
-			settled := p.Status != Awaiting
+			settled := !p.Awaits()
 			f.withdraw(id, events.ReasonCallEnded)
 			if p.Status.byPerson() && f.c.Writer != events.WriterHarness && !f.carriedOn(id) {
 				p.Delivery = events.DeliverToolResult // it is in the log as a result, and does not become a message

@@ -257,7 +257,7 @@ func (f *fold) adoptTurn() {
 	for _, p := range f.Prompts {
 		c := f.Tools[p.Call]
 		kept := p.OnOwnerLoss == events.LossKeep && c == nil
-		taken := p.Status != Awaiting && (c == nil || c.Epoch == f.Epoch)
+		taken := !p.Awaits() && (c == nil || c.Epoch == f.Epoch)
 		if p.Turn == t.ID && (kept || taken) {
 			p.Epoch = f.Epoch
 		}
@@ -421,10 +421,13 @@ func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 // reasonStopped is why a retry was given up that a person stopped.
 const reasonStopped = "stopped"
 
+// Of reports whether the stop is of this turn. It may be nil.
+func (p *PendingStop) Of(turn string) bool { return p != nil && p.Turn == turn }
+
 // turnStopped ends the turn, or is the receipt for one that ended before its stop was heard of.
 func (f *fold) turnStopped(fact events.TurnStopped) string {
 	asked := f.Pending.Stop
-	if asked != nil && asked.Turn != fact.Turn {
+	if !asked.Of(fact.Turn) {
 		asked = nil
 	}
 	held := f.HeldSeq
@@ -476,7 +479,7 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message,
 		MessageSeq: t.MessageSeq, Prompts: prompts,
 		Options: t.Options, Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
-	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
+	if p := f.Pending.Stop; p.Of(t.ID) && outcome != OutcomeCompleted {
 		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
 	}
 	if outcome != OutcomeContinued && f.LastTurn.Actor != events.ActorPerson {

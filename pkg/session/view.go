@@ -49,6 +49,9 @@ type Blocker struct {
 	Seq         uint64            `json:"seq"`
 }
 
+// Awaits reports whether the prompt waits for a person.
+func (b *Blocker) Awaits() bool { return b.Status == Awaiting }
+
 // promptRequest finds the newest body of a prompt in the commit that the document points to: the last one under the
 // epoch it was opened under, before anything there ended the prompt. A prompt may have been adopted with its turn or
 // its call, without a new body: then the epoch is a later one.
@@ -56,7 +59,7 @@ func promptRequest(src Source, seq, epoch uint64, prompt string) (events.PromptR
 	var found events.PromptRequested
 	c, err := src(seq)
 	if err != nil {
-		return found, fmt.Errorf("session: the request of prompt %s: %w", prompt, err)
+		return found, fmt.Errorf("the request of prompt %s: %w", prompt, err)
 	}
 	opened := uint64(0)
 	for i := range c.Events {
@@ -93,7 +96,7 @@ func settled(src Source, seq uint64, prompt string, to Status) (settlement, erro
 	}
 	c, err := src(seq)
 	if err != nil {
-		return none, fmt.Errorf("session: the settlement of prompt %s: %w", prompt, err)
+		return none, fmt.Errorf("the settlement of prompt %s: %w", prompt, err)
 	}
 	for i := range c.Events {
 		if c.Events[i].Subject != prompt {
@@ -130,7 +133,7 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt, b.Owned = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt,
 			s.Owned
 		b.Seq = max(p.Seq, p.SettledSeq, p.ReopenedSeq)
-		if p.Status != Awaiting {
+		if !p.Awaits() {
 			b.ClosedAt = p.UpdatedAt
 		}
 	case e != nil:
@@ -180,11 +183,28 @@ func (s *State) UnknownOutcomes(src Source) (map[string]bool, error) {
 	return unknown, bad
 }
 
+// OutcomeUnknown is shown in place of the outcome of a call of [State.UnknownOutcomes]. No document that is stored has
+// it.
+const OutcomeUnknown = "unknown"
+
+// WithUnknown returns the document as people see it, with the outcome [OutcomeUnknown] for these calls. It shares all
+// else with the document.
+func (s *State) WithUnknown(calls map[string]bool) *State {
+	shown := *s
+	shown.Recent = slices.Clone(s.Recent)
+	for i := range shown.Recent {
+		if e := &shown.Recent[i]; e.Entity == EntityTool && calls[e.ID] {
+			e.Outcome = OutcomeUnknown
+		}
+	}
+	return &shown
+}
+
 // cutOff reports whether the fact that ended a call says that its step was cut off.
 func cutOff(src Source, e *Ending) (bool, error) {
 	c, err := src(e.Seq)
 	if err != nil {
-		return false, fmt.Errorf("session: the end of call %s: %w", e.ID, err)
+		return false, fmt.Errorf("the end of call %s: %w", e.ID, err)
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.ToolFailed); ok && f.Call == e.ID {
@@ -350,7 +370,7 @@ type Work struct {
 // owes reports whether the harness still lacks the decision about a prompt: one of the present epoch, settled and not
 // delivered.
 func (s *State) owes(p *Prompt) bool {
-	return s.Owns(p.Epoch) && p.Status != Awaiting
+	return s.Owns(p.Epoch) && !p.Awaits()
 }
 
 // HasWork reports whether [State.Work] has anything in it.
@@ -496,7 +516,7 @@ func (t *WorkTurn) readContent(src Source, seq uint64) error {
 	}
 	c, err := src(seq)
 	if err != nil {
-		return fmt.Errorf("session: the content of message %s: %w", t.Message, err)
+		return fmt.Errorf("the content of message %s: %w", t.Message, err)
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == t.Message {

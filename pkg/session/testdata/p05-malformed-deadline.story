@@ -4,7 +4,7 @@ A deadline that is no instant is parked with the reason and counted; the prompt 
 1 session.opened {"incarnation":"17"}
 2 prompt.requested {"prompt":"p1","kind":"question","delivery":"tool-result","title":"Which?","deadline":"soon","questions":[{"id":"db","question":"Which one?","options":[{"label":"postgres"},{"label":"sqlite"}]}]}
 -- parked --
-2[0] malformed: deadline: events: malformed: want an RFC 3339 instant: parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"
+2[0] malformed: deadline: malformed: want an RFC 3339 instant: parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"
 -- state phase parked --
 phase: "waiting"
 parked: 1

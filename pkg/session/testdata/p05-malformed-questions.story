@@ -7,9 +7,9 @@ Malformed questions are parked with the reason and counted, and the prompt stand
 4 prompt.requested {"prompt":"p3","kind":"question","delivery":"tool-result","title":"No text","questions":[{"id":"q"}]}
 5 prompt.requested {"prompt":"p4","kind":"hologram","delivery":"tool-result","title":{"odd":["title"]}}
 -- parked --
-2[0] malformed: questions: events: malformed: want a list of questions: json: cannot unmarshal string into Go value of type []events.Question
-3[0] malformed: questions: events: malformed: question 0 has no id
-4[0] malformed: questions: events: malformed: question "q" has no text
+2[0] malformed: questions: malformed: want a list of questions: json: cannot unmarshal string into Go value of type []events.Question
+3[0] malformed: questions: malformed: question 0 has no id
+4[0] malformed: questions: malformed: question "q" has no text
 -- state phase parked --
 phase: "waiting"
 parked: 3

@@ -12,7 +12,7 @@ not bring it (P13, C18).
 6 by=reconciler turn.requested {"turn":"r1","cause":"answer","prompt":"p1","prompts":["p1","p2"]}
 7 message.withdrawn {"message":"answer-i5l5hakm5zrg4ksfj6ps","by":"ada"}
 -- state pending queue --
-pending: {"turn":{"turn":"r1","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p2","status":"answered","seq":5,"asked":2}],"at":"@6s","seq":6}}
+pending: {"turn":{"turn":"r1","cause":"answer","attempt":0,"prompt":"p2","prompts":[{"prompt":"p2","status":"answered","seq":5,"asked":2}],"at":"@6s","seq":6}}
 queue: (nothing)
 -- facts --
 8 session.claimed {"incarnation":"18"}

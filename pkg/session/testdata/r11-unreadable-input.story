@@ -23,20 +23,20 @@ Unreadable input is parked with its reason and counted; it moves the place in th
 8 type=turn.completed turn.completed {"turn":"t1"}
 8 type=com.example.order.placed turn.completed {"turn":"t1"}
 -- parked --
-2[-1] malformed: events: malformed: not a CloudEvents JSON batch: invalid character 'o' in literal null (expecting 'u')
-3[-1] malformed: events: malformed: not a CloudEvents JSON batch: json: cannot unmarshal object into Go value of type []json.RawMessage
-4[-1] malformed: events: malformed: a batch of 0 facts: want 1 to 2000
-5[1] malformed: source: events: malformed: missing
-5[2] malformed: events: malformed: not a CloudEvent: json: cannot unmarshal number into Go value of type events.wire
-5[3] malformed: specversion: events: malformed: "0.3": want 1.0
-5[4] malformed: subject: events: malformed: "c9", but the data says "c1"
-5[5] malformed: session: events: malformed: "s2", but the subject says "s"
-5[6] malformed: events: malformed: data: json: cannot unmarshal number into Go struct field ToolStarted.call of type string
-5[7] malformed: call: events: malformed: missing
-5[8] malformed: time: events: malformed: "yesterday": want RFC 3339
-5[9] malformed: epoch: events: malformed: missing or 0: want 1 or more
-6[0] out-of-role: events: out of role: turn.completed is not for the retry to say
-7[0] out-of-role: events: out of role: turn.completed is not for the nobody to say
+2[-1] malformed: malformed: not a CloudEvents JSON batch: invalid character 'o' in literal null (expecting 'u')
+3[-1] malformed: malformed: not a CloudEvents JSON batch: json: cannot unmarshal object into Go value of type []json.RawMessage
+4[-1] malformed: malformed: a batch of 0 facts: want 1 to 2000
+5[1] malformed: source: malformed: missing
+5[2] malformed: malformed: not a CloudEvent: json: cannot unmarshal number into Go value of type events.wire
+5[3] malformed: specversion: malformed: "0.3": want 1.0
+5[4] malformed: subject: malformed: "c9", but the data says "c1"
+5[5] malformed: session: malformed: "s2", but the subject says "s"
+5[6] malformed: malformed: data: json: cannot unmarshal number into Go struct field ToolStarted.call of type string
+5[7] malformed: call: malformed: missing
+5[8] malformed: time: malformed: "yesterday": want RFC 3339
+5[9] malformed: epoch: malformed: missing or 0: want 1 or more
+6[0] out-of-role: out of role: turn.completed is not for the retry to say
+7[0] out-of-role: out of role: turn.completed is not for the nobody to say
 -- ignored --
 (none)
 -- state phase seq commits parked unknown_facts tools --

@@ -19,13 +19,13 @@ policy: {"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":3,"compact
 -- request --
 configure {"policy":{"resume":"sometimes"},"by":"ada"}
 -- result --
-400 policy.resume: events: malformed: "sometimes": want auto or hold
-  {"field":"policy.resume","reason":"policy.resume: events: malformed: \"sometimes\": want auto or hold"}
+400 policy.resume: "sometimes": want auto or hold
+  {"field":"policy.resume","reason":"policy.resume: \"sometimes\": want auto or hold"}
 -- request --
 configure {"policy":{"compaction_threshold":0.05},"by":"ada"}
 -- result --
-400 policy.compaction_threshold: events: malformed: 0.05: want 0.1 to 1
-  {"field":"policy.compaction_threshold","reason":"policy.compaction_threshold: events: malformed: 0.05: want 0.1 to 1"}
+400 policy.compaction_threshold: 0.05: want 0.1 to 1
+  {"field":"policy.compaction_threshold","reason":"policy.compaction_threshold: 0.05: want 0.1 to 1"}
 -- request --
 configure {"by":"ada"}
 -- result --

@@ -13,7 +13,7 @@ Ask gives up, one is (P13).
 -- owner --
 alive
 -- state last_turn --
-last_turn: {"id":"t2","outcome":"completed","at":"@6s","prompts":[{"prompt":"p1","status":"answered","seq":4,"asked":3}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":6}
+last_turn: {"id":"t2","outcome":"completed","at":"@6s","cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":6}
 -- decide @20s --
 (none)
 -- facts --
