@@ -66,7 +66,7 @@ func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
 	case errors.Is(err, bus.ErrNotFound):
 		return nil, 0, nil
 	case err != nil:
-		return nil, 0, fmt.Errorf("control: steps of the broker's clock: %w", err)
+		return nil, 0, fmt.Errorf("steps of the broker's clock: %w", err)
 	}
 	var steps events.Steps
 	if err := json.Unmarshal(e.Value, &steps); err != nil {
@@ -89,7 +89,7 @@ func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 		}
 		value, err := json.Marshal(all)
 		if err != nil {
-			return fmt.Errorf("control: steps of the broker's clock: %w", err)
+			return fmt.Errorf("steps of the broker's clock: %w", err)
 		}
 		if _, err = b.KV.Store(ctx, kv.Leases, events.ClockKey(), value, rev); !errors.Is(err, bus.ErrLostRace) {
 			return err

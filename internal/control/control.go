@@ -148,7 +148,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	}
 	if _, err := events.Token(cfg.Service); err != nil || cfg.Decide == nil || cfg.Walk < 0 || cfg.AtOnceMax < 0 {
 		return nil, fmt.Errorf(
-			"control: %q: want a service's name, a decision, and no negative walk or sessions at once",
+			"%q: want a service's name, a decision, and no negative walk or sessions at once",
 			cfg.Service,
 		)
 	}
@@ -272,7 +272,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		}
 		return after, written, l.remember(ctx, after, d, now)
 	}
-	return s, written, fmt.Errorf("control: %s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
+	return s, written, fmt.Errorf("%s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
 }
 
 // Source returns a function that reads commits from the log.

@@ -473,8 +473,8 @@ func TestWakes(t *testing.T) {
 			names = append(names, fmt.Sprint(w.ref.Session, at))
 		}
 	}
-	if got := strings.Join(names, " "); got != "first10s moved25s later1m0s" || len(q.by) > 0 {
-		t.Errorf("in this order: %s; left: %v", got, q.by)
+	if got := strings.Join(names, " "); got != "first10s moved25s later1m0s" || q.checks.Len() > 0 {
+		t.Errorf("in this order: %s; left: %d", got, q.checks.Len())
 	}
 	select {
 	case <-q.changed:

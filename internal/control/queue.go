@@ -1,13 +1,13 @@
 package control
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/delay"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -31,7 +31,6 @@ type check struct {
 	seq   uint64 // of the session that was decided on
 	ready *ready // nil: decide at the instant
 	rung  bool   // its alarm has arrived
-	place int    // index in the heap
 }
 
 // ready is the decision of a future check. If another process writes first, the compare-and-set refuses it.
@@ -54,35 +53,25 @@ func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *
 // alarms and the walk remain.
 type checkQueue struct {
 	mu      sync.Mutex
-	queue   checkHeap
-	by      map[events.Ref]*check
+	checks  delay.Queue[events.Ref, *check]
 	fired   map[events.Ref]time.Time // what was sent at its instant, until its alarm arrives
 	changed chan struct{}            // signals that the first of the queue changed
 	epoch   uint64                   // of the broker's clock; set ignores checks of earlier epochs
 }
 
 func newCheckQueue() *checkQueue {
-	return &checkQueue{by: map[events.Ref]*check{}, fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
+	return &checkQueue{fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
 // set replaces the session's check, unless that was decided on a later commit.
 func (q *checkQueue) set(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.epoch < q.epoch {
+	old, _, has := q.checks.Get(w.ref)
+	if w.epoch < q.epoch || has && old.seq > w.seq || !has && q.checks.Len() >= checksMax {
 		return
 	}
-	if old := q.by[w.ref]; old != nil {
-		if old.seq > w.seq {
-			return
-		}
-		heap.Remove(&q.queue, old.place)
-	} else if len(q.queue) >= checksMax {
-		return
-	}
-	q.by[w.ref] = w
-	heap.Push(&q.queue, w)
-	if w.place == 0 {
+	if q.checks.Set(w.ref, w.at, w) {
 		q.signal()
 	}
 }
@@ -99,30 +88,25 @@ func (q *checkQueue) signal() {
 func (q *checkQueue) drop(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if old := q.by[w.ref]; old != nil && old.seq <= w.seq {
-		q.remove(old)
+	if old, _, has := q.checks.Get(w.ref); has && old.seq <= w.seq {
+		q.checks.Remove(w.ref)
 	}
-}
-
-func (q *checkQueue) remove(w *check) {
-	heap.Remove(&q.queue, w.place)
-	delete(q.by, w.ref)
 }
 
 // ready reports whether the session's next decision is in the queue.
 func (q *checkQueue) ready(r events.Ref) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.by[r]
-	return w != nil && w.ready != nil
+	w, _, has := q.checks.Get(r)
+	return has && w.ready != nil
 }
 
 // has reports whether the session's next decision is in the queue, and was made at seq.
 func (q *checkQueue) has(r events.Ref, seq uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.by[r]
-	return w != nil && w.seq == seq && w.ready != nil
+	w, _, has := q.checks.Get(r)
+	return has && w.seq == seq && w.ready != nil
 }
 
 // alarmHandled reports whether the commit that an alarm is about was sent at its instant, or is in the queue. It counts
@@ -130,7 +114,7 @@ func (q *checkQueue) has(r events.Ref, seq uint64) bool {
 func (q *checkQueue) alarmHandled(r events.Ref, body []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w := q.by[r]; w != nil && w.ready != nil {
+	if w, _, has := q.checks.Get(r); has && w.ready != nil {
 		w.rung = w.rung || string(alarmBody(w.at)) == string(body)
 		return true
 	}
@@ -157,18 +141,19 @@ func (q *checkQueue) due(now events.Clock) (due []*check, next time.Duration) {
 		}
 		q.fired[w.ref] = w.at
 	}
-	if len(q.queue) == 0 {
+	at, more := q.checks.Next()
+	if !more {
 		return due, localHorizon
 	}
-	return due, q.queue[0].at.Sub(now.Now)
+	return due, at.Sub(now.Now)
 }
 
 // clear empties the queue and ignores checks of earlier epochs from now on.
 func (q *checkQueue) clear(epoch uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.queue, q.epoch = nil, epoch
-	clear(q.by)
+	q.epoch = epoch
+	q.checks.Clear()
 	clear(q.fired)
 }
 
@@ -180,12 +165,13 @@ func (q *checkQueue) leave(until time.Time) {
 }
 
 func (q *checkQueue) until(now time.Time) (due []*check) {
-	for len(q.queue) > 0 && !q.queue[0].at.After(now) {
-		w := q.queue[0]
-		q.remove(w)
+	for {
+		_, w, ok := q.checks.Due(now)
+		if !ok {
+			return due
+		}
 		due = append(due, w)
 	}
-	return due
 }
 
 // runQueue handles checks when they are due by the broker's clock, until ctx ends. It sends decisions that were made
@@ -305,35 +291,4 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 		l.queue.leave(now.Add(-standbyKept)) // the active process has handled them
 	}
 	return l.noneActive
-}
-
-// checkHeap is a heap, the earliest check first.
-type checkHeap []*check
-
-// Len implements [heap.Interface].
-func (q checkHeap) Len() int { return len(q) }
-
-// Less implements [heap.Interface].
-func (q checkHeap) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-
-// Swap implements [heap.Interface].
-func (q checkHeap) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
-
-// Push implements [heap.Interface].
-func (q *checkHeap) Push(x any) {
-	w := x.(*check)
-	w.place = len(*q)
-	*q = append(*q, w)
-}
-
-// Pop implements [heap.Interface].
-func (q *checkHeap) Pop() any {
-	last := len(*q) - 1
-	w := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return w
 }

@@ -48,7 +48,7 @@ func (w *world) comesDue(l *Loop, r events.Ref) {
 		w.t.Fatal(err)
 	}
 	l.queue.mu.Lock()
-	waits := l.queue.by[r]
+	waits, _, _ := l.queue.checks.Get(r)
 	l.queue.mu.Unlock()
 	if waits == nil || waits.ready == nil {
 		w.t.Fatalf("nothing waits for %s", r)

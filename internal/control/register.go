@@ -52,12 +52,12 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 	*l = Lease{Exclusive: true}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return fmt.Errorf("control: lease: %w: %w", events.ErrMalformed, err)
+		return fmt.Errorf("lease: %w: %w", events.ErrMalformed, err)
 	}
 	for name, to := range map[string]any{"exclusive": &l.Exclusive, "state": &l.State, "ttl_ms": &l.TTLMS} {
 		if raw, ok := fields[name]; ok {
 			if err := events.ReadJSON(raw, to); err != nil {
-				return fmt.Errorf("control: lease: %s: %w: %w", name, events.ErrMalformed, err)
+				return fmt.Errorf("lease: %s: %w: %w", name, events.ErrMalformed, err)
 			}
 		}
 	}

@@ -117,12 +117,12 @@ func TestAWakeEndsWithItsReason(t *testing.T) {
 	l, _ := resting(w, yes)
 	l.queue.set(&check{ref: s.Ref(), seq: s.Seq - 1, at: now.Now.Add(time.Second)})
 	l.suspects[s.Ref()] = request.Suspect{Ref: s.Ref(), Failures: 1}
-	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.queue.by) > 0 || len(l.suspects) > 0 {
-		t.Errorf("wakes %v, suspects %v", l.queue.by, l.suspects)
+	if !l.done(events.SessionKey(s.Ref()), doc, &now) || l.queue.checks.Len() > 0 || len(l.suspects) > 0 {
+		t.Errorf("wakes %d, suspects %v", l.queue.checks.Len(), l.suspects)
 	}
 	l.own[s.Ref()] = own{seq: s.Seq + 1}
 	l.queue.set(&check{ref: s.Ref(), seq: s.Seq, at: now.Now.Add(time.Second)})
-	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.queue.by) != 1 {
-		t.Errorf("a document from before this process's last commit: wakes %v", l.queue.by)
+	if !l.done(events.SessionKey(s.Ref()), doc, &now) || l.queue.checks.Len() != 1 {
+		t.Errorf("a document from before this process's last commit: wakes %d", l.queue.checks.Len())
 	}
 }

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"time"
@@ -23,56 +22,11 @@ const (
 // and then every user with a lease can remove those of all others. So a watch of the bucket asks the stream's leader
 // when a lease should have ended, and reports what a marker would have reported.
 
-// ending is when an entry expires.
-type ending struct {
-	key string
-	at  time.Time
-}
-
-// endings is a heap, the earliest one on top. It has each key at most once.
-type endings struct {
-	all  []ending
-	keys map[string]bool
-}
-
-// Len implements [heap.Interface].
-func (e *endings) Len() int { return len(e.all) }
-
-// Less implements [heap.Interface].
-func (e *endings) Less(i, j int) bool { return e.all[i].at.Before(e.all[j].at) }
-
-// Swap implements [heap.Interface].
-func (e *endings) Swap(i, j int) { e.all[i], e.all[j] = e.all[j], e.all[i] }
-
-// Push implements [heap.Interface].
-func (e *endings) Push(x any) { e.all = append(e.all, x.(ending)) } //nolint:forcetypeassert // only add calls it
-
-// Pop implements [heap.Interface].
-func (e *endings) Pop() any {
-	last := e.all[len(e.all)-1]
-	e.all = e.all[:len(e.all)-1]
-	return last
-}
-
-// add schedules a check of a key; a scheduled one moves to the new instant.
-func (e *endings) add(key string, at time.Time) {
-	if e.keys == nil {
-		e.keys = map[string]bool{}
+// checkAt schedules a check of a key that has none.
+func (w *watch) checkAt(key string, at time.Time) {
+	if _, _, has := w.ends.Get(key); !has {
+		w.ends.Set(key, at, struct{}{})
 	}
-	if !e.keys[key] {
-		e.keys[key] = true
-		heap.Push(e, ending{key, at})
-	}
-}
-
-// due removes and returns a key whose check is due.
-func (e *endings) due(now time.Time) (key string, ok bool) {
-	if len(e.all) == 0 || now.Before(e.all[0].at) {
-		return "", false
-	}
-	key = heap.Pop(e).(ending).key //nolint:forcetypeassert // only add pushes
-	delete(e.keys, key)
-	return key, true
 }
 
 // ending returns when a delivered entry expires, zero for never, and schedules the check. For an entry that is older
@@ -86,7 +40,7 @@ func (w *watch) ending(key string, d pull.Delivery) time.Time {
 		left -= min(max(now.Sub(d.At), 0), left)
 	}
 	at := d.Got.Add(left)
-	w.ends.add(key, at)
+	w.checkAt(key, at)
 	return at
 }
 
@@ -94,7 +48,7 @@ func (w *watch) ending(key string, d pull.Delivery) time.Time {
 func (w *watch) expire(ctx context.Context) error {
 	for {
 		now := time.Now()
-		key, due := w.ends.due(now)
+		key, _, due := w.ends.Due(now)
 		if !due {
 			return nil
 		}
@@ -103,7 +57,7 @@ func (w *watch) expire(ctx context.Context) error {
 		case !known: // it was deleted
 			continue
 		case now.Before(was.ends): // it was renewed
-			w.ends.add(key, was.ends)
+			w.checkAt(key, was.ends)
 			continue
 		}
 		_, err := w.buckets.conn.Get(ctx, core.KVStream(w.buckets.bucket(w.bk)),
@@ -112,7 +66,7 @@ func (w *watch) expire(ctx context.Context) error {
 		case err == nil: // not ended yet, or written meanwhile: then it will be delivered
 			late := min(max(now.Sub(was.ends), expiryRecheckMinMS*time.Millisecond),
 				expiryRecheckMaxMS*time.Millisecond)
-			w.ends.add(key, now.Add(late))
+			w.checkAt(key, now.Add(late))
 			continue
 		case core.NoStream(err), !errors.Is(err, core.ErrNotFound):
 			return err // the watch starts again
@@ -127,10 +81,11 @@ func (w *watch) expire(ctx context.Context) error {
 
 // take waits for deliveries until the next entry ends.
 func (w *watch) take(ctx context.Context, f *pull.Flow) ([]pull.Delivery, error) {
-	if len(w.ends.all) == 0 {
+	next, some := w.ends.Next()
+	if !some {
 		return f.Take(ctx, pull.WindowMax)
 	}
-	until, cancel := context.WithDeadline(ctx, w.ends.all[0].at)
+	until, cancel := context.WithDeadline(ctx, next)
 	defer cancel()
 	ds, err := f.Take(until, pull.WindowMax)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -40,15 +40,15 @@ func TestEnding(t *testing.T) {
 				Msg: &nats.Msg{Header: nats.Header{jetstream.MsgTTLHeader: {c.header}}}})
 			switch {
 			case c.want == 0:
-				if !at.IsZero() || len(w.ends.all) != 0 {
-					t.Errorf("ends at %s, looked at: %v", at, w.ends.all)
+				if !at.IsZero() || w.ends.Len() != 0 {
+					t.Errorf("ends at %s, checks: %d", at, w.ends.Len())
 				}
 				return
 			case c.want < 0:
 				c.want = 0
 			}
-			if d := at.Sub(now) - c.want; d.Abs() > tolerance || len(w.ends.all) != 1 {
-				t.Errorf("ends in %s, want %s; looked at: %v", at.Sub(now), c.want, w.ends.all)
+			if d := at.Sub(now) - c.want; d.Abs() > tolerance || w.ends.Len() != 1 {
+				t.Errorf("ends in %s, want %s; checks: %d", at.Sub(now), c.want, w.ends.Len())
 			}
 		})
 	}

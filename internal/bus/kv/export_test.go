@@ -20,10 +20,10 @@ func (bs *Buckets) Expire(ctx context.Context, bk Bucket, known []Entry, others 
 	w := &watch{buckets: bs, bk: bk, fn: fn, known: map[string]shown{}, round: 1, ready: true}
 	for _, e := range known {
 		w.known[e.Key] = shown{rev: e.Rev, at: e.At.UnixNano(), round: 1, ends: time.Now().Add(-time.Second)}
-		w.ends.add(e.Key, time.Now().Add(-time.Second))
+		w.checkAt(e.Key, time.Now().Add(-time.Second))
 	}
 	for _, key := range others {
-		w.ends.add(key, time.Now().Add(-time.Second))
+		w.checkAt(key, time.Now().Add(-time.Second))
 	}
 	return w.expire(ctx)
 }
