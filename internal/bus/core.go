@@ -10,6 +10,8 @@ type (
 	InProcess = core.InProcess
 	// Message is one message of a stream.
 	Message = core.Message
+	// AddressError says why a text is no address of a broker.
+	AddressError = core.AddressError
 	// Pending is a write in flight.
 	Pending = core.Pending
 )
@@ -61,6 +63,10 @@ var (
 // Redacted returns a broker's URL, or several separated by commas, for display and logs: without user and password,
 // also without a scheme.
 func Redacted(urls string) string { return core.Redacted(urls) }
+
+// CheckAddresses returns an [AddressError] for addresses that no connection can be made to: one, or several separated
+// by commas.
+func CheckAddresses(urls string) error { return core.CheckAddresses(urls) }
 
 // WhyAway returns what an error says about the address at which no broker answers, "" if it says little.
 func WhyAway(address string, err error) string { return core.WhyAway(address, err) }

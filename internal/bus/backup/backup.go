@@ -28,7 +28,7 @@ import (
 const passesMax = 10
 
 // ErrMoving means that messages were removed from a stream each time while it was read: try again.
-var ErrMoving = errors.New("bus: messages are removed faster than they are read")
+var ErrMoving = errors.New("messages are removed faster than they are read")
 
 // Backups writes and restores a cell. Its methods may be called concurrently.
 type Backups struct {
@@ -99,7 +99,7 @@ func (b *Backups) Write(ctx context.Context, w io.Writer) (Info, error) {
 	err = out.control(recordHead, head{Format: formatVersion, Prefix: info.Prefix, At: info.At})
 	for _, s := range b.sources() {
 		if err != nil {
-			return info, fmt.Errorf("bus: back up: %w", err)
+			return info, fmt.Errorf("back up: %w", err)
 		}
 		var read Stream
 		if read, err = b.stream(ctx, out, s); err == nil {
@@ -110,7 +110,7 @@ func (b *Backups) Write(ctx context.Context, w io.Writer) (Info, error) {
 		err = out.control(recordEnd, end{Streams: info.Streams, SHA256: hex.EncodeToString(out.sum.Sum(nil))})
 	}
 	if err = errors.Join(err, out.out.Close()); err != nil {
-		return info, fmt.Errorf("bus: back up: %w", err)
+		return info, fmt.Errorf("back up: %w", err)
 	}
 	return info, nil
 }

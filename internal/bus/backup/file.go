@@ -19,7 +19,7 @@ import (
 )
 
 // ErrDamaged means that a file is no whole backup: it was cut off, or changed, or another program wrote it.
-var ErrDamaged = errors.New("bus: the file is not a whole backup")
+var ErrDamaged = errors.New("the file is not a whole backup")
 
 // The records of a file that are not messages. A message has the number of its place in the stream, these have 0.
 const (

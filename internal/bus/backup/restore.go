@@ -23,10 +23,10 @@ const chunkBytes = 128 << 10
 const archiveMagic = "NATSARC1"
 
 // ErrOther means that a backup is of another cell.
-var ErrOther = errors.New("bus: the backup is of another cell")
+var ErrOther = errors.New("the backup is of another cell")
 
 // ErrNotEmpty means that the cell exists. A backup is never put on top of a cell.
-var ErrNotEmpty = errors.New("bus: the cell exists")
+var ErrNotEmpty = errors.New("the cell exists")
 
 // Restore makes the streams of a file. It reads the whole file first and changes nothing if it is damaged or of another
 // cell, or if any stream of the cell exists. The log is the last stream: services refuse to start on a part of it.
@@ -60,7 +60,7 @@ func (b *Backups) Restore(ctx context.Context, from io.ReadSeeker) (Info, error)
 			configs[i].Metadata[core.RestoredKey] = string(note)
 		}
 		if err := b.put(ctx, from, &f, &configs[i]); err != nil {
-			return f.Info, fmt.Errorf("bus: restore %s: %w", s.name, err)
+			return f.Info, fmt.Errorf("restore %s: %w", s.name, err)
 		}
 	}
 	return f.Info, nil

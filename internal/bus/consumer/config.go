@@ -19,7 +19,7 @@ const unjudgedExpiresMS = 1
 const actionCreate = "create"
 
 // errStale is the reason to create a durable once more: the broker gave it the state of a deleted one.
-var errStale = errors.New("bus: the new consumer has the state of a deleted one")
+var errStale = errors.New("the new consumer has the state of a deleted one")
 
 // ensure creates the durable, or updates it.
 //

@@ -138,10 +138,10 @@ func (cs *Consumers) consumption(s Source, h Handler) (*consumption, error) {
 	case Due:
 		c.stream, c.filters = cs.conn.Cell.TimerStream(), orFilter(c.filters, cs.conn.Cell.TimerSubjects()[1])
 	default:
-		return nil, fmt.Errorf("bus: consume %s: no such stream: %d", s.Durable, s.Stream)
+		return nil, fmt.Errorf("consume %s: no such stream: %d", s.Durable, s.Stream)
 	}
 	if s.Durable == "" || strings.ContainsAny(s.Durable, ". *>/\\\t\r\n") || s.BatchMax < 0 || s.BatchMax > batchMax {
-		return nil, fmt.Errorf("bus: consume %q: want a durable name of one token and a batch of 1 to %d, not %d",
+		return nil, fmt.Errorf("consume %q: want a durable name of one token and a batch of 1 to %d, not %d",
 			s.Durable, batchMax, s.BatchMax)
 	}
 	c.name = nameOf(cs.conn.ConsumerKey, c.stream, s.Durable)
@@ -315,7 +315,7 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 		c.working(f, ds[done:])
 		worked = worked || done > 0
 		if err == nil && done < len(ds) {
-			err = fmt.Errorf("bus: consume %s: %d of %d messages done", c.durable, done, len(ds))
+			err = fmt.Errorf("consume %s: %d of %d messages done", c.durable, done, len(ds))
 		}
 		if err != nil {
 			return worked, pull.Callback(err)

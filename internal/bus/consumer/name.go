@@ -92,7 +92,7 @@ func (c *consumption) look(ctx context.Context) (*jetstream.ConsumerInfo, error)
 	}
 	inUse := slices.DeleteFunc(slices.Clone(found), func(info *jetstream.ConsumerInfo) bool { return !used(info) })
 	if len(inUse) != 1 {
-		return info, fmt.Errorf("bus: %d consumers of %s have the name of %s, with or without a key, and processes "+
+		return info, fmt.Errorf("%d consumers of %s have the name of %s, with or without a key, and processes "+
 			"use %d of them", len(found), c.stream, c.durable, len(inUse))
 	}
 	return inUse[0], nil

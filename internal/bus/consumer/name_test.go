@@ -233,7 +233,7 @@ func (l *textLog) String() string {
 
 // Each request of a keyed consumer fails in turn. The errors and the log name the durable, not its name at the broker.
 func TestTextsNameTheDurable(t *testing.T) {
-	const notDone = "bus: consume ledger: 0 of 1 messages done"
+	const notDone = "consume ledger: 0 of 1 messages done"
 	for verb, c := range map[string]struct {
 		until string // what is logged before the stop
 		want  string // what is logged after it, too

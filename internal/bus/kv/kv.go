@@ -197,7 +197,7 @@ func (bs *Buckets) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) 
 			var err error
 			last, err = bs.conn.Ack(ctx, bs.conn.SendBatch(ctx, msgs))
 			if ok = err == nil; ctx.Err() != nil && !ok {
-				return nil, fmt.Errorf("bus: store %s and others: %w", docs[0].Key, err)
+				return nil, fmt.Errorf("store %s and others: %w", docs[0].Key, err)
 			}
 		}
 		now := make([]uint64, n)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
+	"github.com/holdfast-dev/holdfast/internal/delay"
 )
 
 // Limits of a watch.
@@ -99,10 +100,10 @@ type watch struct {
 	every   bool // also deletions of keys that are not known
 	fn      func(Update) error
 	known   map[string]shown
-	ends    endings // of the entries in known that expire without a marker
-	round   uint32  // number of the reading, from 1
-	live    bool    // all entries that existed at the start of the round have been reported
-	ready   bool    // fn got Ready
+	ends    delay.Queue[string, struct{}] // of the entries in known that expire without a marker
+	round   uint32                        // number of the reading, from 1
+	live    bool                          // all entries that existed at the start of the round have been reported
+	ready   bool                          // fn got Ready
 }
 
 // run makes a consumer and reports its deliveries until an interruption.

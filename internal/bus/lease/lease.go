@@ -106,7 +106,7 @@ func (ls *Leases) Drawn(ctx context.Context, harness string) (incarnation uint64
 // back, and rise after its clock was set back as long as no ticket was lost.
 func (ls *Leases) Ticket(ctx context.Context, harness string, above uint64) (incarnation uint64, err error) {
 	if _, err := events.Token(harness); err != nil {
-		return 0, fmt.Errorf("bus: ticket: %w", err)
+		return 0, fmt.Errorf("ticket: %w", err)
 	}
 	key := events.TicketKey(harness)
 	for pace := core.NewBackoff(); ; {
@@ -135,13 +135,13 @@ func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, e
 	}
 	least := max(was.n, above)
 	if least == math.MaxUint64 {
-		return 0, fmt.Errorf("bus: draw %s: %w: the incarnation before it is %d, the greatest one", key,
+		return 0, fmt.Errorf("draw %s: %w: the incarnation before it is %d, the greatest one", key,
 			events.ErrMalformed, least)
 	}
 	n := max(least+1, uint64(max(info.TimeStamp.UnixMicro(), 0)))
 	value, err := json.Marshal(ticket{Incarnation: strconv.FormatUint(n, 10), Instance: ls.conn.Instance})
 	if err != nil {
-		return 0, fmt.Errorf("bus: draw %s: %w", key, err)
+		return 0, fmt.Errorf("draw %s: %w", key, err)
 	}
 	// of two draws of one connection, too, only one has stored it
 	token := core.NewSecret()
@@ -203,7 +203,7 @@ func (ls *Leases) Acquire(ctx context.Context, key string, value []byte, ttl tim
 // was restored since the value was made.
 func (ls *Leases) AcquireWith(ctx context.Context, key string, value func() []byte, ttl time.Duration) (*Lease, error) {
 	if ttl < leaseTTLMin {
-		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl,
+		return nil, fmt.Errorf("acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl,
 			leaseTTLMin)
 	}
 	l := &Lease{leases: ls, key: key, token: core.NewSecret(), ttl: ttl, restored: ls.conn.Reconnects()}

@@ -34,7 +34,7 @@ func (l *Log) Feed(ctx context.Context, fs ...Fed) core.Pending {
 		for i := range f.Events {
 			body, err := events.EncodeEvent(&f.Events[i])
 			if err != nil {
-				return failed(fmt.Errorf("bus: feed %s: %w", f.Ref, err))
+				return failed(fmt.Errorf("feed %s: %w", f.Ref, err))
 			}
 			msgs = append(msgs, &nats.Msg{Subject: l.conn.Cell.FeedSubject(feedKind(f.Events[i].Kind)), Data: body,
 				Header: nats.Header{

@@ -16,7 +16,7 @@ import (
 // Head returns the place of a session's last commit in the log, from its leader; 0 when the log has none.
 func (l *Log) Head(ctx context.Context, r events.Ref) (uint64, error) {
 	if err := r.Validate(); err != nil {
-		return 0, fmt.Errorf("bus: last commit of %s: %w", r, err)
+		return 0, fmt.Errorf("last commit of %s: %w", r, err)
 	}
 	m, err := l.conn.Get(ctx, l.conn.Cell.LogStream(), core.GetRequest{Last: l.conn.Cell.LogGuard(r)})
 	switch {

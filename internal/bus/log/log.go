@@ -107,7 +107,7 @@ func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, la
 		body, err = events.EncodeBatch(evs)
 	}
 	if err != nil {
-		return failed(fmt.Errorf("bus: %s: %w", op, err))
+		return failed(fmt.Errorf("%s: %w", op, err))
 	}
 	guard := l.conn.Cell.LogGuard(r)
 	msg := &nats.Msg{Subject: l.conn.Cell.LogSubject(r, w), Data: body, Header: nats.Header{
@@ -205,7 +205,7 @@ func (l *Log) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 // session of any length can be read. An error of fn ends it and is returned unchanged.
 func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
 	if err := r.Validate(); err != nil {
-		return fmt.Errorf("bus: read %s: %w", r, err)
+		return fmt.Errorf("read %s: %w", r, err)
 	}
 	stream, guard := l.conn.Cell.LogStream(), l.conn.Cell.LogGuard(r)
 	from = max(from, 1)
@@ -214,7 +214,7 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	case errors.Is(err, core.ErrNotFound) && !core.NoStream(err), err == nil && end.Seq < from:
 		return nil
 	case err != nil:
-		return fmt.Errorf("bus: read %s: %w", r, err)
+		return fmt.Errorf("read %s: %w", r, err)
 	}
 	chain, err := l.chain(ctx, end, from)
 	if err != nil {
@@ -245,7 +245,7 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("bus: read %s: %w", r, err)
+			return fmt.Errorf("read %s: %w", r, err)
 		}
 		if err := take(m); err != nil {
 			return err
@@ -340,7 +340,7 @@ func (l *Log) Since(ctx context.Context, harness string, since time.Time, fn fun
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("bus: read %s since %s: %w", harness, since, err)
+		return fmt.Errorf("read %s since %s: %w", harness, since, err)
 	}
 	s := pull.Span{Stream: stream, Filter: filter, From: first.Seq, Last: last}
 	return pull.Replay(ctx, l.conn, s, func(m *core.Raw) error { return fn(l.commit(m)) })
@@ -392,12 +392,12 @@ func (l *Log) Decode(m core.Message) events.Commit {
 // next compare-and-set is checked against the rest.
 func (l *Log) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) error {
 	if err := r.Validate(); err != nil {
-		return fmt.Errorf("bus: purge %s: %w", r, err)
+		return fmt.Errorf("purge %s: %w", r, err)
 	}
 	m, err := l.conn.Get(ctx, l.conn.Cell.LogStream(),
 		core.GetRequest{Seq: max(keepFrom, 1), Next: l.conn.Cell.LogGuard(r)})
 	if err != nil {
-		return fmt.Errorf("bus: purge %s: %w", r, err)
+		return fmt.Errorf("purge %s: %w", r, err)
 	}
 	if m.Seq != keepFrom {
 		return fmt.Errorf("%w: purge %s: %d is not one of its commits", core.ErrNotFound, r, keepFrom)

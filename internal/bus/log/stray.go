@@ -99,12 +99,12 @@ func (l *Log) purgeStray(ctx context.Context, subject string, last uint64,
 			err = take(m)
 		}
 		if err != nil {
-			return fmt.Errorf("bus: purge %.100q: %w", subject, err)
+			return fmt.Errorf("purge %.100q: %w", subject, err)
 		}
 	}
 	if s.From <= last {
 		if err := pull.Replay(ctx, l.conn, s, take); err != nil {
-			return fmt.Errorf("bus: purge %.100q: %w", subject, err)
+			return fmt.Errorf("purge %.100q: %w", subject, err)
 		}
 	}
 	var resp struct{}

@@ -91,16 +91,16 @@ func TestStraysOfADamagedLog(t *testing.T) {
 func TestMoreStraysThanAreKept(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const kept = 50_000
+	var all []bustest.Said // made before they are asked for: a reader waits 1 s for the first one
+	for i := range kept + 1 {
+		all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.*.%d", i), "", i+1, i+1, 1))
+	}
 	delivered := false // to the present reader
 	readers := bustest.Readers(kept+2, func(int) []bustest.Said {
 		if delivered {
 			return bustest.Silence
 		}
 		delivered = true
-		var all []bustest.Said
-		for i := range kept + 1 {
-			all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.*.%d", i), "", i+1, i+1, 1))
-		}
 		return all
 	}, nil)
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {

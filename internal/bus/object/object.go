@@ -19,7 +19,7 @@ const ChunkBytes = 128 << 10
 const digestName = "SHA-256="
 
 // ErrDamaged means that the content differs from what was stored.
-var ErrDamaged = errors.New("object: damaged")
+var ErrDamaged = errors.New("damaged object")
 
 // Info is the description of an object.
 type Info struct {

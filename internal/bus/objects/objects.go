@@ -47,7 +47,7 @@ func (o *Objects) owner() string { return o.conn.Asker().Tokens() }
 // Errors: a refusal (413) of content larger than [events.ObjectBytesMax]; [core.ErrUnreachable]: put it again.
 func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name string, err error) {
 	if err := r.Validate(); err != nil {
-		return "", fmt.Errorf("bus: object: %w", err)
+		return "", fmt.Errorf("object: %w", err)
 	}
 	if len(content) > events.ObjectBytesMax {
 		return "", events.TooLarge(fmt.Sprintf("the content takes %d bytes: send less", len(content)),
@@ -70,7 +70,7 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 	}
 	meta, err := json.Marshal(info)
 	if err != nil {
-		return info.Name, fmt.Errorf("bus: %s: %w", op, err)
+		return info.Name, fmt.Errorf("%s: %w", op, err)
 	}
 	msg := &nats.Msg{Subject: at, Data: meta}
 	if !o.conn.NC.AuthRequired() {
@@ -183,26 +183,26 @@ func (o *Objects) firstCopy(ctx context.Context, name string, read func(object.I
 // content reads one copy and checks that it matches its name.
 func (o *Objects) content(ctx context.Context, name string, info object.Info) ([]byte, error) {
 	if info.Size > events.ObjectBytesMax {
-		return nil, fmt.Errorf("bus: %w: %s: says it takes %d bytes", object.ErrDamaged, name, info.Size)
+		return nil, fmt.Errorf("%w: %s: says it takes %d bytes", object.ErrDamaged, name, info.Size)
 	}
 	content, next := make([]byte, 0, max(info.Size, 0)), uint64(1)
 	for left := chunksMax(info.Size); len(content) < info.Size; left-- {
 		if left == 0 {
-			return nil, fmt.Errorf("bus: %w: %s: too many small chunks", object.ErrDamaged, name)
+			return nil, fmt.Errorf("%w: %s: too many small chunks", object.ErrDamaged, name)
 		}
 		m, err := o.conn.Get(ctx, object.Stream(info.Bucket),
 			core.GetRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("bus: object %s: %w", name, err)
+			return nil, fmt.Errorf("object %s: %w", name, err)
 		// no client of ours stores empty chunks, and a thousand of them would cost the reader time
 		case len(m.Data) == 0:
-			return nil, fmt.Errorf("bus: %w: %s: an empty chunk", object.ErrDamaged, name)
+			return nil, fmt.Errorf("%w: %s: an empty chunk", object.ErrDamaged, name)
 		}
 		content, next = append(content, m.Data...), m.Seq+1
 	}
 	if r, err := events.ParseObjectName(name); err == nil && events.ObjectName(r, content) != name {
-		return nil, fmt.Errorf("bus: %w: %s: its name is another content's", object.ErrDamaged, name)
+		return nil, fmt.Errorf("%w: %s: its name is another content's", object.ErrDamaged, name)
 	}
 	return content, info.Check(content)
 }

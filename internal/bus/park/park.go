@@ -77,9 +77,7 @@ func (pk *Parking) ParkAsync(ctx context.Context, p Parked) core.Pending {
 }
 
 // known reports whether an error says nothing about the message that was sent.
-func known(err error) bool {
-	return errors.Is(err, core.ErrUnreachable) || errors.Is(err, core.ErrFull) || errors.Is(err, core.ErrForbidden)
-}
+func known(err error) bool { return errors.Is(err, core.ErrFull) || errors.Is(err, core.ErrForbidden) }
 
 // message returns the message that is stored.
 func (pk *Parking) message(p Parked) *nats.Msg {

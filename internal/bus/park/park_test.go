@@ -1,11 +1,14 @@
 package park_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -115,5 +118,52 @@ func TestParkedWithoutLargeHeaders(t *testing.T) {
 	if len(m.Data) != 0 || m.Header.Get("X") != "" || m.Header.Get("Hf-Parked-Bytes") != "4" ||
 		m.Header.Get("Hf-Parked-Seq") != "7" || m.Header.Get("Hf-Parked-Reason") != "no session" {
 		t.Errorf("parked = %q %v", m.Data, m.Header)
+	}
+}
+
+// TestATroubleOfTheBrokerCostsNoBody: an error that says nothing about the message leads to no second message. That one
+// would be the only stored one when the broker stores it, without its headers and its body.
+func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
+	p := park.Parked{Why: "malformed", Ref: bustest.Session, Reason: "x", Seq: 7, Body: []byte("body")}
+	for name, x := range map[string]struct {
+		answer []bustest.Said
+		line   string // of the protocol, for all clients
+		leaves bool   // the caller, meanwhile
+		want   error
+	}{
+		"a full disk": {answer: bustest.Says(`{"error":{"code":503,"err_code":10047,"description":"storage"}}`),
+			want: bus.ErrFull},
+		"no permission": {answer: bustest.Silence,
+			line: `-ERR 'Permissions Violation for Publish to "hf.parked.malformed.h.s"'`, want: bus.ErrForbidden},
+		"a caller that leaves": {answer: bustest.Trouble, leaves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(bustest.Within(t, bustest.Patience))
+			defer leave()
+			bodies := make(chan string, 10)
+			say := func(string) {}
+			s := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+				if !a.On("hf.parked.") {
+					return bustest.Silence
+				}
+				bodies <- a.Body
+				if x.leaves {
+					leave()
+				}
+				if x.line != "" {
+					say(x.line)
+				}
+				return x.answer
+			})
+			say = s.Say
+			b := s.Open()
+			if err := b.Parking.Park(ctx, p); err == nil || x.want != nil && !errors.Is(err, x.want) {
+				t.Errorf("parked: %v, want %v", err, x.want)
+			}
+			b.Close() // which sends what waits
+			if len(bodies) != 1 || <-bodies != "body" {
+				t.Errorf("%d more messages were sent", len(bodies))
+			}
+		})
 	}
 }

@@ -25,12 +25,12 @@ const (
 
 // Reasons for dropping a request without a reply: it would go where the sender may not publish.
 var (
-	errNoInbox   = errors.New("bus: the reply would not go to an inbox")
-	errDelivered = errors.New("bus: a stream delivered it")
+	errNoInbox   = errors.New("the reply would not go to an inbox")
+	errDelivered = errors.New("a stream delivered it")
 )
 
 // errNoAsker reports a subject below the service's that names no asker.
-var errNoAsker = errors.New("bus: the subject is not one of a verb and an asker")
+var errNoAsker = errors.New("the subject is not one of a verb and an asker")
 
 // signer sets the asker of a request.
 type signer events.Asker
@@ -108,7 +108,7 @@ func (s signer) sign(body []byte) ([]byte, error) {
 	}
 	id, err := json.Marshal(s.ID)
 	if err != nil {
-		return nil, fmt.Errorf("bus: asker: %w", err)
+		return nil, fmt.Errorf("asker: %w", err)
 	}
 	comma := ","
 	if len(fields) == 0 {

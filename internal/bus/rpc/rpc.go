@@ -70,7 +70,7 @@ func (rs *Services) Serve(ctx context.Context, service, version, description str
 		found:     discover(rs.conn.Cell, service, version, description, eps)}
 	for _, ep := range eps {
 		if t, err := events.Token(ep.Verb); err != nil || t != ep.Verb {
-			return fmt.Errorf("bus: serve %s: %q is no verb", service, ep.Verb)
+			return fmt.Errorf("serve %s: %q is no verb", service, ep.Verb)
 		}
 		s.endpoints[ep.Verb] = ep
 	}
@@ -255,7 +255,7 @@ func (rs *Services) Request(ctx context.Context, service, verb string, req, repl
 	// <, > and & would take six bytes each, and the message would be larger than its counted size
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(req); err != nil {
-		return fmt.Errorf("bus: request %s: %w", subject, err)
+		return fmt.Errorf("request %s: %w", subject, err)
 	}
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -273,7 +273,7 @@ func (rs *Services) Request(ctx context.Context, service, verb string, req, repl
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		n, err := strconv.Atoi(code)
 		if err != nil {
-			return fmt.Errorf("bus: request %s: refused with code %q: %s", subject, code,
+			return fmt.Errorf("request %s: refused with code %q: %s", subject, code,
 				m.Header.Get(micro.ErrorHeader))
 		}
 		return events.ParseRefusal(n, m.Header.Get(micro.ErrorHeader), m.Data)
@@ -282,7 +282,7 @@ func (rs *Services) Request(ctx context.Context, service, verb string, req, repl
 		return nil
 	}
 	if err := json.Unmarshal(m.Data, reply); err != nil {
-		return fmt.Errorf("bus: request %s: reply: %w", subject, err)
+		return fmt.Errorf("request %s: reply: %w", subject, err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func New(conn *core.Conn) *Timers { return &Timers{conn: conn} }
 // replacing it at once would cost the broker a purge, and a write of each consumer's state, for every alarm.
 func (ts *Timers) Set(ctx context.Context, t Timer) error {
 	if err := t.validate(); err != nil {
-		return fmt.Errorf("bus: set timer: %w", err)
+		return fmt.Errorf("set timer: %w", err)
 	}
 	m := &nats.Msg{Subject: ts.conn.Cell.TimerSubject(t.What, t.Ref), Data: t.Body, Header: nats.Header{
 		// the library's own option drops the fraction: early
@@ -120,7 +120,7 @@ func (t Timer) validate() error {
 // Cancel removes an alarm. A missing alarm, or one that has fired, is a success.
 func (ts *Timers) Cancel(ctx context.Context, what string, r events.Ref) error {
 	if err := (Timer{What: what, Ref: r, Due: time.Now()}).validate(); err != nil {
-		return fmt.Errorf("bus: cancel timer: %w", err)
+		return fmt.Errorf("cancel timer: %w", err)
 	}
 	req := map[string]string{"filter": ts.conn.Cell.TimerSubject(what, r)}
 	return ts.conn.Call(ctx, "cancel timer "+req["filter"], "STREAM.PURGE."+ts.conn.Cell.TimerStream(), req,

@@ -27,7 +27,7 @@ func (c *Conn) BeginBatched(key string, w *Write) Pending {
 			return c.settle(ctx, w, x.s)
 		case <-ctx.Done():
 			remove()
-			return 0, fmt.Errorf("bus: %s: %w", w.Op, c.Late("publish to "+w.Msg.Subject, ctx.Err()))
+			return 0, fmt.Errorf("%s: %w", w.Op, c.Late("publish to "+w.Msg.Subject, ctx.Err()))
 		}
 	}}
 }

@@ -95,7 +95,7 @@ func Pause(ctx context.Context, d time.Duration) bool {
 func (c *Conn) Call(ctx context.Context, op, subject string, req, resp any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return fmt.Errorf("bus: %s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	if req == nil {
 		body = nil
@@ -153,7 +153,7 @@ func (c *Conn) exchange(ctx context.Context, op, subject string, body []byte, re
 		}
 	}
 	if err := json.Unmarshal(m.Data, resp); err != nil {
-		return fmt.Errorf("bus: %s: reply: %w", op, err)
+		return fmt.Errorf("%s: reply: %w", op, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@
 //
 //     conn.go       the connection and its callbacks
 //     config.go     its configuration
+//     address.go    addresses of brokers, and what is wrong with them
 //     dial.go       attempts to reach a node
 //     silence.go    connections on which nothing arrives
 //     login.go      logins and trust; tls.go explains failed handshakes
@@ -27,7 +28,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,8 +93,8 @@ type Conn struct {
 }
 
 // Open connects to the broker and checks its version and JetStream. It tries until ctx ends, then fails with
-// [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the
-// connection is restored without a limit.
+// [ErrUnreachable], or [ErrNoAnswer]; an [AddressError], [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at
+// once. Later the connection is restored without a limit.
 func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)
 	cfg.Name = orDefault(cfg.Name, defaultConnectionTag)
@@ -104,7 +104,12 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	cell, err := events.NewCell(cfg.Prefix)
 	if err != nil {
-		return nil, fmt.Errorf("bus: open: %w", err)
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	if cfg.Server == nil && cfg.URL != "" { // the client library has a default for none
+		if err := CheckAddresses(cfg.URL); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
 	}
 	if err := errors.Join(checkCreds(cfg.Creds), checkFiles(cfg)); err != nil {
 		return nil, err
@@ -150,7 +155,7 @@ func (c *Conn) connect(ctx context.Context) error {
 		}
 		err = ofTLS(&c.Config, err)
 		last = err
-		if isAuth(err) || errors.As(err, new(*url.Error)) {
+		if isAuth(err) {
 			return backoff.Permanent(err)
 		}
 		return err
@@ -178,7 +183,7 @@ func (c *Conn) connect(ctx context.Context) error {
 		jetstream.WithDefaultTimeout(RequestTimeoutMS*time.Millisecond))
 	if err != nil {
 		c.NC.Close()
-		return fmt.Errorf("bus: open: %w", err)
+		return fmt.Errorf("open: %w", err)
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 // The errors of this package. Every error has one of these, or one of pkg/events, in its chain.
 var (
 	// ErrLostRace means that another writer was first: read the new commits and decide again.
-	ErrLostRace = errors.New("bus: lost race")
+	ErrLostRace = errors.New("lost race")
 	// ErrLogBehind means that the log ends before a commit that the writer has folded: the broker has lost commits, or
 	// an older copy of it was restored. Another attempt fails, too: an operator must decide (`holdfast doctor`).
-	ErrLogBehind = errors.New("bus: the log has lost commits")
+	ErrLogBehind = errors.New("the log has lost commits")
 	// ErrNotFound means that there is no such commit, key or stream: treat it as empty, or set the cell up first.
-	ErrNotFound = errors.New("bus: not found")
+	ErrNotFound = errors.New("not found")
 	// ErrUnreachable means that the broker did not answer in time; whether a write was stored is unknown: try again.
-	ErrUnreachable = errors.New("bus: broker unreachable")
+	ErrUnreachable = errors.New("broker unreachable")
 	// ErrInFlight is an [ErrUnreachable] of a write that was refused for long because writes with its guard were in
 	// flight, perhaps an earlier copy of it: the stream's leader may have lost the other nodes, or another client uses
 	// the guard. Try again.
@@ -35,26 +35,26 @@ var (
 	// ErrBusy is an [ErrInFlight] of a write of which no copy is stored or in flight: try again.
 	ErrBusy = fmt.Errorf("%w, and this one is not stored", ErrInFlight)
 	// ErrFull means that a limit of the stream or the disk refuses the write: free space or raise the limit.
-	ErrFull = errors.New("bus: full")
+	ErrFull = errors.New("full")
 	// ErrForbidden means that the credentials do not allow it: an operator must change them; another attempt fails,
 	// too.
-	ErrForbidden = errors.New("bus: forbidden")
+	ErrForbidden = errors.New("forbidden")
 	// ErrNoJetStream means that the broker, or this account on it, has no JetStream: an operator must enable it.
-	ErrNoJetStream = errors.New("bus: no JetStream")
+	ErrNoJetStream = errors.New("no JetStream")
 	// ErrNoAnswer is an [ErrUnreachable] of a broker that accepted the connection: its JetStream has no leader, or a
 	// node has disabled it because its disk is full. An operator must check the nodes.
 	ErrNoAnswer = fmt.Errorf("%w: JetStream does not answer", ErrUnreachable)
 	// ErrTooOld means that the broker lacks a needed feature: an operator must upgrade it.
-	ErrTooOld = errors.New("bus: broker too old")
+	ErrTooOld = errors.New("broker too old")
 	// ErrNewerLayout means that a later version set up the cell: upgrade this program.
-	ErrNewerLayout = errors.New("bus: newer layout")
+	ErrNewerLayout = errors.New("newer layout")
 	// ErrHalfRestored means that the restore of the log did not end: an operator must remove the streams of the cell
 	// and restore it again.
-	ErrHalfRestored = errors.New("bus: the cell is restored in part only")
+	ErrHalfRestored = errors.New("the cell is restored in part only")
 	// ErrExists means that the key is taken: choose another, or read who has it.
-	ErrExists = errors.New("bus: exists")
+	ErrExists = errors.New("exists")
 	// ErrLeaseLost means that another process has the lease, or that it expired: stop all work under it.
-	ErrLeaseLost = errors.New("bus: lease lost")
+	ErrLeaseLost = errors.New("lease lost")
 )
 
 // ServerVersionMin is the oldest supported broker: the first one that can reset a consumer, which a clean hand-over of
@@ -86,11 +86,11 @@ func Translate(op string, err error) error {
 	}
 	if kind := kindOf(err); kind != nil {
 		if errors.Is(err, kind) {
-			return fmt.Errorf("bus: %s: %w", op, err)
+			return fmt.Errorf("%s: %w", op, err)
 		}
 		return fmt.Errorf("%w: %s: %w%s", kind, op, err, advice(kind))
 	}
-	return fmt.Errorf("bus: %s: %w", op, err)
+	return fmt.Errorf("%s: %w", op, err)
 }
 
 // advice returns what to do about errors that a person must solve.

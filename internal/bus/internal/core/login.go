@@ -175,12 +175,12 @@ func (l *nkeyLogin) sign(nonce []byte) (signature []byte, err error) {
 func (l *nkeyLogin) with(use func(pair nkeys.KeyPair) error) error {
 	body, err := os.ReadFile(l.path)
 	if err != nil {
-		return fmt.Errorf("bus: nkey: %w", err)
+		return fmt.Errorf("nkey: %w", err)
 	}
 	defer clear(body)
 	pair, err := nkeys.ParseDecoratedNKey(body)
 	if err != nil {
-		return fmt.Errorf("bus: nkey %s: %w", l.path, err)
+		return fmt.Errorf("nkey %s: %w", l.path, err)
 	}
 	defer pair.Wipe()
 	return use(pair)

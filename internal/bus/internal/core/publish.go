@@ -37,7 +37,7 @@ func (c *Conn) Put(ctx context.Context, op string, m *nats.Msg) (uint64, error) 
 			return seq, nil
 		}
 		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
-			return 0, fmt.Errorf("bus: %s: %w", op, err)
+			return 0, fmt.Errorf("%s: %w", op, err)
 		}
 		Pause(ctx, pace.NextBackOff())
 	}
@@ -52,7 +52,7 @@ func (c *Conn) Repeat(ctx context.Context, op string, msg *nats.Msg, s Sent) err
 			return nil
 		}
 		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || c.NC.IsClosed() || !Pause(ctx, pace.NextBackOff()) {
-			return fmt.Errorf("bus: %s: %w", op, err)
+			return fmt.Errorf("%s: %w", op, err)
 		}
 		s = c.Send(ctx, msg)
 	}
@@ -224,7 +224,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 			return seq, nil
 		}
 		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
-			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
+			return 0, fmt.Errorf("%s: %w", w.Op, err)
 		}
 		lost, busy := errors.Is(err, ErrLostRace), inFlight(err)
 		known = known && lost
@@ -244,7 +244,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		started := starting.lasts(short && lost)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
+			return 0, fmt.Errorf("%s: %w", w.Op, err)
 		case v == Stored:
 			return seq, nil
 		case v == Lost:

@@ -160,3 +160,38 @@ func TestASilentEmbeddedBrokerIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// endless is a connection on which no deadline can be set, so that a read from it could last for ever.
+type endless struct {
+	net.Conn
+	reads int
+}
+
+var errNoDeadline = errors.New("no deadline")
+
+func (e *endless) SetReadDeadline(time.Time) error { return errNoDeadline }
+
+func (e *endless) Read(b []byte) (int, error) {
+	e.reads++
+	return copy(b, "PONG\r\n"), nil
+}
+
+// TestNothingIsReadWithoutALimit: a read whose deadline cannot be set fails, instead of waiting for ever.
+func TestNothingIsReadWithoutALimit(t *testing.T) {
+	inner := &endless{}
+	if _, err := (&audible{Conn: inner}).Read(make([]byte, 8)); !errors.Is(err, errNoDeadline) || inner.reads != 0 {
+		t.Errorf("%v after %d reads", err, inner.reads)
+	}
+}
+
+// ended is an embedded server that has ended.
+type ended struct{}
+
+func (ended) InProcessConn() (net.Conn, error) { return nil, net.ErrClosed }
+
+// TestAnEmbeddedBrokerThatHasEnded: there is no connection to it, and none is returned.
+func TestAnEmbeddedBrokerThatHasEnded(t *testing.T) {
+	if conn, err := (audibly{ended{}}).InProcessConn(); conn != nil || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v, %v", conn, err)
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // ErrTLS means that no trusted connection to the broker was made: the text names the wrong certificate. It comes with
 // [ErrUnreachable], because certificates are replaced while programs run.
-var ErrTLS = errors.New("bus: no trusted connection")
+var ErrTLS = errors.New("no trusted connection")
 
 // ofTLS adds a plain reason to an error of a TLS handshake; other errors are returned unchanged.
 func ofTLS(cfg *Config, err error) error {

@@ -43,8 +43,8 @@ const (
 
 // Reasons for the end of a flow.
 var (
-	ErrPinLost     = errors.New("bus: another process has become the active one")
-	ErrInterrupted = errors.New("bus: delivery interrupted")
+	ErrPinLost     = errors.New("another process has become the active one")
+	ErrInterrupted = errors.New("delivery interrupted")
 )
 
 // Request is a request for messages, as the broker decodes it. Durations are nanoseconds.
