@@ -21,20 +21,38 @@ const (
 	servedMax      = 10_000 // harnesses whose turns are remembered; beyond it all are forgotten
 	asidePauseMin  = time.Second
 	asidePauseMax  = time.Minute
-	asideReasonMax = 500    // bytes of an error in a note
-	pastMax        = 10_000 // sessions remembered as folded beyond the delivered commits; beyond it all are forgotten
-	lostInARowMax  = 3      // races lost by whole batches before the sessions are folded one by one
-	inlineReadMax  = 2_000  // commits that one batch reads back from the log; a session that needs more is set aside
-	asideFedAtOnce = 500    // facts that are fed before waiting for them
-	asideEndedMax  = 10_000 // ended prompts whose entries are checked again
-	showAttempts   = 10     // of writing the views of a session that is folded with the others meanwhile
+	asideReasonMax = 500      // bytes of an error in a note
+	pastMax        = 10_000   // sessions remembered as folded beyond the delivered commits; beyond it all are forgotten
+	lostInARowMax  = 3        // races lost by whole batches before the sessions are folded one by one
+	inlineReadMax  = 2_000    // commits that one batch reads back from the log; a session that needs more is set aside
+	documentsOfOne = 8 << 20  // bytes of documents of one harness that a batch stores, beside small ones
+	documentSmall  = 16 << 10 // bytes of a document that is stored whatever else its harness has in the batch
+	asideFedAtOnce = 500      // facts that are fed before waiting for them
+	asideEndedMax  = 10_000   // ended prompts whose entries are checked again
+	showAttempts   = 10       // of writing the views of a session that is folded with the others meanwhile
 )
 
 // errBusy means that commits of a session arrive as fast as they are folded apart.
-var errBusy = errors.New("ledger: its commits arrive as fast as they are folded")
+var errBusy = errors.New("its commits arrive as fast as they are folded")
 
 // errLong means that a session needs more of the log than a batch may read.
-var errLong = errors.New("ledger: too far behind its log to be folded in passing")
+var errLong = errors.New("too far behind its log to be folded in passing")
+
+// errHeavy means that the documents of one harness would take too much of a batch.
+var errHeavy = errors.New("the documents of its harness are too large to be stored in passing")
+
+// weight has the bytes of documents of a batch, by harness. A small commit can change a document of several hundred
+// kilobytes: the sessions of one harness that are beyond its part are folded apart, where many commits are one write.
+type weight map[string]int
+
+// add adds a document, or returns errHeavy.
+func (w weight) add(harness string, bytes int) error {
+	if bytes > documentSmall && w[harness]+bytes > documentsOfOne {
+		return errHeavy
+	}
+	w[harness] += bytes
+	return nil
+}
 
 // Aside is the note of a session that was set aside: its messages are acknowledged, and it is folded apart from the
 // others, from the log. The note is stored under [events.AsideKey] before the acknowledgement, so that it outlives the
@@ -271,7 +289,7 @@ func (n *Aside) encode() ([]byte, error) {
 	n.Reason = n.Reason[:min(len(n.Reason), asideReasonMax)]
 	body, err := json.Marshal(n)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: note of %s: %w", n.Ref, err)
+		return nil, fmt.Errorf("note of %s: %w", n.Ref, err)
 	}
 	return body, nil
 }
@@ -283,7 +301,7 @@ func readNote(r events.Ref, e kv.Entry) (note Aside, ok bool) {
 }
 
 // errNote is the reason in place of a note that cannot be read.
-var errNote = errors.New("ledger: its note cannot be read")
+var errNote = errors.New("its note cannot be read")
 
 // noteOf reads the note of a session. If it cannot be read, the session is folded and fed again from its first commit:
 // the commits that the note was about are acknowledged.
@@ -308,7 +326,7 @@ func (f *folder) listNotes(ctx context.Context, fn func(events.Ref, kv.Entry) er
 		return fn(r, e)
 	})
 	if err != nil {
-		return fmt.Errorf("ledger: sessions set aside: %w", err)
+		return fmt.Errorf("sessions set aside: %w", err)
 	}
 	return nil
 }

@@ -978,3 +978,84 @@ func TestAPurgedSessionThatWasSetAside(t *testing.T) {
 		t.Errorf("the document is there again: %s", doc)
 	}
 }
+
+// stored appends a commit, and returns it as the log delivers it.
+func (w *world) stored(r events.Ref, guard uint64, facts ...events.Fact) bus.Message {
+	w.t.Helper()
+	evs := make([]events.Event, len(facts))
+	for i, fact := range facts {
+		evs[i] = events.New(w.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, at0, fact)
+	}
+	seq, err := w.bus.Log.Append(w.t.Context(), r, events.WriterHarness, guard, evs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := w.bus.Log.Commit(w.t.Context(), seq)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := events.EncodeBatch(c.Events)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return bus.Message{Subject: w.bus.Cell().LogSubject(r, events.WriterHarness), Seq: seq, At: c.At, Body: body,
+		Header: map[string][]string{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(guard)},
+			"Nats-Expected-Last-Subject-Sequence-Subject": {w.bus.Cell().LogGuard(r)}}}
+}
+
+// TestLargeDocumentsOfOneHarness: a small commit changes a large document. A batch stores so many bytes of documents of
+// one harness. Its other sessions are folded apart and come back, and no session of another harness is set aside.
+func TestLargeDocumentsOfOneHarness(t *testing.T) {
+	const sessions, calls = 50, 950
+	w := newWorld(t)
+	f := w.folder()
+	pad := strings.Repeat("x", 120)
+	refs := make([]events.Ref, sessions)
+	last := make([]uint64, sessions)
+	for i := range refs {
+		refs[i] = events.Ref{Harness: "heavy", Session: fmt.Sprint("s", i)}
+		facts := []events.Fact{events.SessionOpened{Incarnation: "1"},
+			events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+		for n := range calls {
+			facts = append(facts, events.ToolStarted{Call: fmt.Sprint(pad, n), Turn: "t", Name: "bash"})
+		}
+		m := w.stored(refs[i], 0, facts...)
+		w.fold(f, m)
+		last[i] = m.Seq
+	}
+	if n := len(w.load(events.SessionKey(refs[0]))); n*sessions <= documentsOfOne {
+		t.Fatalf("documents of %d bytes: too small to tell anything", n)
+	}
+	quiet := events.Ref{Harness: "quiet", Session: "s"}
+	var batch []bus.Message
+	for i, r := range refs {
+		batch = append(batch, w.stored(r, last[i], events.UsageReported{Turn: "t", Model: "m"}))
+	}
+	batch = append(batch, w.stored(quiet, 0, events.SessionOpened{Incarnation: "1"}))
+	w.fold(f, batch...)
+	aside, stored := 0, 0
+	for i, r := range refs {
+		if w.aside(r) != nil {
+			aside++
+		} else if h, err := session.ReadHead(w.load(events.SessionKey(r))); err == nil && h.Seq > last[i] {
+			stored += len(w.load(events.SessionKey(r)))
+		}
+	}
+	if aside == 0 || stored == 0 || stored > documentsOfOne || w.aside(quiet) != nil {
+		t.Errorf("%d sessions set aside, %d bytes of documents stored, another harness: %+v", aside, stored,
+			w.aside(quiet))
+	}
+	w.same(quiet)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	f.active.Store(true)
+	go func() { done <- f.workApart(ctx) }()
+	for _, r := range refs {
+		w.same(r)
+		natstest.Until(t, "the note to go", func() bool { return w.aside(r) == nil })
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -22,7 +22,8 @@ type cached struct {
 const cachedBytesMax = 128 << 20
 
 // cache has the last used sessions, in two generations: a full young one becomes the old one, and sessions that were
-// not used meanwhile are dropped. Only the folder changes it and the states in it, under mu; requests take copies.
+// not used meanwhile are dropped. Only the folder puts and changes states, under mu; requests take copies, and a
+// rebuild drops what it replaces, at any moment.
 type cache struct {
 	mu         sync.RWMutex
 	young, old map[events.Ref]cached
@@ -43,8 +44,15 @@ func (c *cache) clear() {
 	c.young, c.old, c.bytes = map[events.Ref]cached{}, map[events.Ref]cached{}, 0
 }
 
-// get is for the folder, which is the only writer.
+// get is for the folder, which alone changes the states.
 func (c *cache) get(r events.Ref) (cached, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.find(r)
+}
+
+// find is get for those that have the lock.
+func (c *cache) find(r events.Ref) (cached, bool) {
 	if e, ok := c.young[r]; ok {
 		return e, true
 	}
@@ -57,7 +65,7 @@ func (c *cache) get(r events.Ref) (cached, bool) {
 func (c *cache) copy(r events.Ref) *session.State {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if e, ok := c.get(r); ok {
+	if e, ok := c.find(r); ok {
 		return e.state.Clone()
 	}
 	return nil

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -56,5 +57,28 @@ func TestCacheCountsWhatItHolds(t *testing.T) {
 				t.Errorf("%d bytes are counted, want %d at most; cached: %v", c.bytes, 2*size, c.copy(first) != nil)
 			}
 		})
+	}
+}
+
+// TestARebuildDropsAtAnyMoment: the folder reads the cache while a rebuild drops what it has replaced. It needs the
+// race detector, or a map that notices it.
+func TestARebuildDropsAtAnyMoment(t *testing.T) {
+	c, r := newCache(4), events.Ref{Harness: "h", Session: "s"}
+	var rebuild sync.WaitGroup
+	rebuild.Go(func() {
+		for range 20_000 {
+			c.drop(r)
+		}
+	})
+	found := 0
+	for range 20_000 {
+		c.put(r, cached{state: session.New(r)})
+		if _, ok := c.get(r); ok {
+			found++
+		}
+	}
+	rebuild.Wait()
+	if found == 0 {
+		t.Error("nothing is cached")
 	}
 }

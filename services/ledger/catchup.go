@@ -151,7 +151,7 @@ func (c *catcher) forward(ctx context.Context) error {
 }
 
 // errPaid ends a reading after everything that the feed lacked was read.
-var errPaid = errors.New("ledger: paid")
+var errPaid = errors.New("paid")
 
 // payDebt folds the log from its start to a commit, and feeds the facts from the note's first commit on again.
 func (c *catcher) payDebt(ctx context.Context, to uint64) error {
@@ -218,7 +218,7 @@ func (c *catcher) afterLoss(ctx context.Context) error {
 }
 
 func (c *catcher) errAhead() error {
-	return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more",
+	return fmt.Errorf("%s: the log lacks commits that the document has folded: `holdfast doctor` says more",
 		c.note.Ref)
 }
 
@@ -248,7 +248,7 @@ func (c *catcher) flush(ctx context.Context) error {
 	fed := c.feed
 	c.feed, c.facts = nil, 0
 	if _, err := c.f.bus.Log.Feed(ctx, fed...).Wait(ctx); err != nil {
-		return fmt.Errorf("ledger: feed: %w", err)
+		return fmt.Errorf("feed: %w", err)
 	}
 	return nil
 }
@@ -277,7 +277,7 @@ func (c *catcher) storeWith(ctx context.Context, value []byte) error {
 	}
 	if _, err := c.f.bus.KV.StoreDocs(ctx,
 		[]kv.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
-		return fmt.Errorf("ledger: document: %w", err)
+		return fmt.Errorf("document: %w", err)
 	}
 	return nil
 }

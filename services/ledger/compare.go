@@ -41,7 +41,7 @@ func (l *Ledger) compareOnce(ctx context.Context) {
 	case err != nil:
 		l.log.Warn().AnErr("err", err).Msg("views were not compared with documents: `holdfast rebuild` does the same")
 	case n > 0:
-		l.log.Warn().Msgf("views of %d sessions differed from their documents: rebuilt", n)
+		l.log.Warn().Msgf("views differed from their documents and were rebuilt: sessions: %d", n)
 	}
 }
 
@@ -67,7 +67,7 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 			return nil
 		})
 		if err != nil {
-			return 0, fmt.Errorf("ledger: compare: %w", err)
+			return 0, fmt.Errorf("compare: %w", err)
 		}
 	}
 	now, err := l.bus.Clock.Now(ctx)
@@ -95,7 +95,7 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("ledger: compare: %w", err)
+		return 0, fmt.Errorf("compare: %w", err)
 	}
 	removed, err := l.removeOrphans(ctx, have, documents)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 			continue
 		}
 		if !errors.Is(err, bus.ErrNotFound) {
-			return n, fmt.Errorf("ledger: compare: %w", err)
+			return n, fmt.Errorf("compare: %w", err)
 		}
 		if logged, err := hasLog(ctx, l.bus, r); err != nil || logged {
 			if err != nil {
@@ -137,7 +137,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 		}
 		for key, v := range entries {
 			if err := l.bus.KV.Delete(ctx, kv.State, key, v.rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
-				return n, fmt.Errorf("ledger: compare: %w", err)
+				return n, fmt.Errorf("compare: %w", err)
 			}
 		}
 		n++
@@ -153,7 +153,7 @@ func agree(st *session.State, have map[string]shown, closedFor time.Duration, no
 	}
 	for id, p := range st.Prompts {
 		v, ok := have[st.BlockerKey(id)]
-		if !ok && p.Status != session.Awaiting && now.Sub(p.UpdatedAt) >= closedFor-ttlMin {
+		if !ok && !p.Awaits() && now.Sub(p.UpdatedAt) >= closedFor-ttlMin {
 			continue
 		}
 		if !ok || v.Status != p.Status || v.Owned != st.Owned {

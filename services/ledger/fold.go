@@ -137,7 +137,7 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []park.Parked)
 		return err
 	}
 	if _, err := feed.Wait(ctx); err != nil {
-		return fmt.Errorf("ledger: feed: %w", err)
+		return fmt.Errorf("feed: %w", err)
 	}
 	f.parked(ctx, under)
 	return nil
@@ -271,12 +271,12 @@ func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uin
 	case errors.Is(err, bus.ErrNotFound):
 		return session.New(r), 0, nil
 	case err != nil:
-		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
+		return nil, 0, fmt.Errorf("document of %s: %w", r, err)
 	}
 	st, err := session.Decode(e.Value)
 	switch {
 	case errors.Is(err, session.ErrNewerLayout):
-		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
+		return nil, 0, fmt.Errorf("document of %s: %w", r, err)
 	case err != nil || st.Ref() != r:
 		return session.New(r), e.Rev, nil
 	}
@@ -320,7 +320,7 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 func (f *folder) checkLastCommit(ctx context.Context, t *touched) error {
 	c, err := f.bus.Log.Commit(ctx, t.state.Seq)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return fmt.Errorf("ledger: read %s at %d: %w", t.ref, t.state.Seq, err)
+		return fmt.Errorf("read %s at %d: %w", t.ref, t.state.Seq, err)
 	}
 	t.ahead = err != nil || c.Ref != t.ref
 	return nil
@@ -394,7 +394,7 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("ledger: read %s from %d: %w", t.ref, from, err)
+		return fmt.Errorf("read %s from %d: %w", t.ref, from, err)
 	}
 	f.log.Warn().Str("session", t.ref.String()).Uint64("seq",
 		before).Msg("gap: the session's log was read from the leader")
@@ -409,7 +409,7 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error {
 	all, err := f.bus.Log.Read(ctx, t.ref, 0)
 	if err != nil {
-		return fmt.Errorf("ledger: read %s: %w", t.ref, err)
+		return fmt.Errorf("read %s: %w", t.ref, err)
 	}
 	f.read += len(all)
 	owed := map[uint64]bool{}
@@ -434,7 +434,7 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 
 // store stores every changed document with its changed views, all sessions concurrently.
 func (f *folder) store(ctx context.Context, ts []*touched) error {
-	docs, of := make([]kv.Doc, 0, len(ts)), make([]*touched, 0, len(ts))
+	docs, of, stored := make([]kv.Doc, 0, len(ts)), make([]*touched, 0, len(ts)), weight{}
 	for _, t := range ts {
 		if !t.changed && !t.owed {
 			continue
@@ -442,6 +442,9 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 		d, err := f.render(ctx, t)
 		if err != nil && general(ctx, err) {
 			return err
+		}
+		if err == nil {
+			err = stored.add(t.ref.Harness, len(d.Value))
 		}
 		if err != nil {
 			if err := f.setAside(ctx, t, err); err != nil {
@@ -453,7 +456,7 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 	}
 	revs, err := f.bus.KV.StoreDocs(ctx, docs)
 	if err != nil {
-		return fmt.Errorf("ledger: documents: %w", err)
+		return fmt.Errorf("documents: %w", err)
 	}
 	for i, t := range of {
 		if t.changed {

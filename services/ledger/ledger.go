@@ -19,6 +19,8 @@
 //	one session cannot be folded    it is set aside, with a note in the state bucket, and the others continue. It is
 //	                                folded apart from them, from the log, until its document is up to date again.
 //	a long session is far behind    the same: no batch reads more of the log than inlineReadMax.
+//	one harness has many large      the same for what is beyond its part of a batch: the documents of others do not
+//	documents that change           wait for it.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
 //	the log lost commits            a document that has folded more than the log has is found at each start and
 //	                                take-over. The loss is noted, and the document rebuilt if the log has the
@@ -78,7 +80,7 @@ func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("ledger: config: %s: want %s", name, want))
+			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
 	need(c.ClosedFor >= time.Second, "settled-prompts-kept-for", "1s or more")

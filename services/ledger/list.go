@@ -61,7 +61,7 @@ func (l *Ledger) list(ctx context.Context, q request.List) (request.Documents, e
 		return nil
 	})
 	if err != nil {
-		return request.Documents{}, fmt.Errorf("ledger: list: %w", err)
+		return request.Documents{}, fmt.Errorf("list: %w", err)
 	}
 	return p.reply(), nil
 }

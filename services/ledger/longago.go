@@ -25,7 +25,7 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 	never, err := l.asked.never(ctx, who.ref, who.prompt)
 	switch {
 	case err != nil:
-		return session.Decision{}, fmt.Errorf("ledger: read %s: %w", who.ref, err)
+		return session.Decision{}, fmt.Errorf("read %s: %w", who.ref, err)
 	case never:
 		return session.Decision{}, unknown
 	}
@@ -41,7 +41,7 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 	})
 	switch {
 	case err != nil:
-		return session.Decision{}, fmt.Errorf("ledger: read %s: %w", who.ref, err)
+		return session.Decision{}, fmt.Errorf("read %s: %w", who.ref, err)
 	case then == nil:
 		return session.Decision{}, unknown
 	}
@@ -169,4 +169,4 @@ func (a *asked) drop(r events.Ref) {
 func (in *askedIn) room() int { return len(in.ids) + askedSession }
 
 // errNotSame says that the log has another commit in the place of the last one that was read.
-var errNotSame = errors.New("ledger: another log")
+var errNotSame = errors.New("another log")

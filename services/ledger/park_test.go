@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -105,7 +106,11 @@ func TestDocumentsAreStoredWithoutParking(t *testing.T) {
 	f := w.folder()
 	m := w.raw(ref, nil, "no batch")
 	m.Seq = 1
-	w.fold(f, m)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*parkPatience)
+	defer cancel()
+	if n, err := f.Batch(ctx, []bus.Message{m}); err != nil || n != 1 || ctx.Err() != nil {
+		t.Fatalf("%d documents are stored, %v; the batch waits for what cannot be parked: %v", n, err, ctx.Err())
+	}
 	if st := w.load(events.SessionKey(ref)); !strings.Contains(string(st), `"parked":1`) ||
 		f.count.parkFailed.Load() != 1 {
 		t.Errorf("document %s, %d not parked", st, f.count.parkFailed.Load())

@@ -22,7 +22,7 @@ const (
 const statusPurged = "purged"
 
 // errEnough ends the reading of a log.
-var errEnough = errors.New("ledger: enough was read")
+var errEnough = errors.New("enough was read")
 
 // prefixes limits the requests that fold a whole session. A request without a place is refused at once: one that waited
 // would hold one of the places that all requests of the service share.
@@ -64,7 +64,7 @@ func At(ctx context.Context, b *bus.Bus, r events.Ref, at uint64) (*session.Stat
 func within(ctx context.Context, b *bus.Bus, at uint64) error {
 	last, err := b.Log.LastSeq(ctx)
 	if err != nil {
-		return fmt.Errorf("ledger: end of the log: %w", err)
+		return fmt.Errorf("end of the log: %w", err)
 	}
 	if at > last {
 		return events.NotFound("commit", fmt.Sprintf("%d: the log ends with %d", at, last))

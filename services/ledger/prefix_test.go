@@ -255,13 +255,13 @@ func TestPrefixesThatCannotBeFolded(t *testing.T) {
 		}
 	}
 	none := events.Ref{Harness: "h1", Session: "none"}
-	if _, err := At(t.Context(), w.bus, none, 1); err == nil || err.Error() != "404 no such session: h1/none" {
+	if _, err := At(t.Context(), w.bus, none, 1); err == nil || err.Error() != "no such session: h1/none (404)" {
 		t.Errorf("without a document, no session: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := w.idleLedger().earlier(ended, request.Get{Ref: ref, At: 1}); err == nil ||
-		!strings.Contains(err.Error(), "503 h1/s1 is too long") {
+		!strings.Contains(err.Error(), "h1/s1 is too long") {
 		t.Errorf("a session that is not read in time: %v", err)
 	}
 	for what, of := range map[string]request.Get{"the end of a purged session": {Ref: early, At: last},

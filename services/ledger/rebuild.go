@@ -50,7 +50,7 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 	var mu sync.Mutex
 	return each(ctx, rebuildsAtOnceMax, slices.Collect(maps.Keys(refs)), func(ctx context.Context, r events.Ref) error {
 		if ctx.Err() != nil {
-			return fmt.Errorf("ledger: rebuild: not finished: %w", ctx.Err())
+			return fmt.Errorf("rebuild: not finished: %w", ctx.Err())
 		}
 		changed, views, err := l.rebuildWith(ctx, r, accept)
 		if err == nil && accept {
@@ -91,7 +91,7 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ledger: rebuild: %w", err)
+		return nil, fmt.Errorf("rebuild: %w", err)
 	}
 	return refs, nil
 }
@@ -112,7 +112,7 @@ func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("ledger: rebuild: %w", err)
+		return fmt.Errorf("rebuild: %w", err)
 	}
 	for _, r := range strays {
 		changed, views, err := l.rebuildWith(ctx, r, req.AcceptLoss)
@@ -121,7 +121,7 @@ func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map
 			reply.Lost++
 			continue
 		case err != nil:
-			return fmt.Errorf("ledger: rebuild: %w", err)
+			return fmt.Errorf("rebuild: %w", err)
 		case changed:
 			reply.Removed++
 		}
@@ -274,7 +274,7 @@ func sameWork(a, b []byte) bool {
 // it was settled, more recently than settled entries are shown.
 func (l *Ledger) expires(st *session.State, entry []byte, now time.Time) bool {
 	var b session.Blocker
-	if err := json.Unmarshal(entry, &b); err != nil || b.Status == "" || b.Status == session.Awaiting ||
+	if err := json.Unmarshal(entry, &b); err != nil || b.Status == "" || b.Awaits() ||
 		st.Prompts[b.Prompt] != nil {
 		return false
 	}
@@ -292,7 +292,7 @@ func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[strin
 	for _, filter := range []string{events.BlockerSessionKeys(st.Harness, st.Root, st.Session),
 		events.WorkKey(st.Ref())} {
 		if err := l.bus.KV.List(ctx, kv.State, filter, keep); err != nil {
-			return nil, fmt.Errorf("ledger: views of %s: %w", st.Ref(), err)
+			return nil, fmt.Errorf("views of %s: %w", st.Ref(), err)
 		}
 	}
 	return have, nil

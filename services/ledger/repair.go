@@ -64,15 +64,12 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 			lost = append(lost, x.String())
 		}
 	}
-	err = each(ctx, rebuildsAtOnceMax, found.Wrong, func(ctx context.Context, r events.Ref) error {
+	_ = each(ctx, rebuildsAtOnceMax, found.Wrong, func(ctx context.Context, r events.Ref) error {
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
 			l.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("survey")
 		}
-		return ctx.Err()
+		return nil
 	})
-	if err != nil {
-		return
-	}
 	if len(lost) > 0 {
 		l.log.Error().Strs("id",
 			lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have "+
@@ -216,7 +213,7 @@ func (l *Ledger) recordLoss(ctx context.Context, note Lost) error {
 	}
 	body, err := json.Marshal(note)
 	if err != nil {
-		return fmt.Errorf("ledger: note of the loss in %s: %w", note.Ref, err)
+		return fmt.Errorf("note of the loss in %s: %w", note.Ref, err)
 	}
 	_, err = l.bus.KV.Store(ctx, kv.State, key, body, e.Rev)
 	return err

@@ -72,7 +72,7 @@ func (l *Ledger) purgeStrays(ctx context.Context) error {
 		return l.bus.Parking.Park(ctx, strayParked(c.Ref.Harness, m, cmp.Or(c.Err, c.Ref.Validate())))
 	})
 	if err != nil {
-		return fmt.Errorf("ledger: retention: messages of no session: %w", err)
+		return fmt.Errorf("retention: messages of no session: %w", err)
 	}
 	if n > 0 {
 		l.log.Warn().Msgf("retention: removed messages of %d subjects without a session from a nearly full log", n)
@@ -102,7 +102,7 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("ledger: retention: %w", err)
+		return 0, fmt.Errorf("retention: %w", err)
 	}
 	n, failed := 0, error(nil)
 	note := func(err error) {
@@ -167,14 +167,14 @@ func (l *Ledger) verified(ctx context.Context, key string) (*session.State, uint
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("ledger: retention: %w", err)
+		return nil, 0, fmt.Errorf("retention: %w", err)
 	}
 	doc, err := session.Decode(e.Value)
 	if err != nil {
-		return nil, 0, fmt.Errorf("ledger: retention: %w", err)
+		return nil, 0, fmt.Errorf("retention: %w", err)
 	}
 	if events.SessionKey(doc.Ref()) != key { // its revision is that of another session's key
-		return nil, 0, fmt.Errorf("ledger: retention: the document at %s is that of %s", key, doc.Ref())
+		return nil, 0, fmt.Errorf("retention: the document at %s is that of %s", key, doc.Ref())
 	}
 	g, err := l.logged(ctx, doc.Ref())
 	if err != nil {
@@ -214,11 +214,11 @@ func (l *Ledger) purge(ctx context.Context, e ended) error {
 		return err
 	}
 	if err := l.bus.Log.PurgeSession(ctx, e.ref, e.seq); err != nil {
-		return fmt.Errorf("ledger: retention: log of %s: %w", e.ref, err)
+		return fmt.Errorf("retention: log of %s: %w", e.ref, err)
 	}
 	err := l.bus.KV.Delete(ctx, kv.State, events.SessionKey(e.ref), e.rev)
 	if err != nil && !errors.Is(err, bus.ErrLostRace) {
-		return fmt.Errorf("ledger: retention: document of %s: %w", e.ref, err)
+		return fmt.Errorf("retention: document of %s: %w", e.ref, err)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("ledger: retention: %w", err)
+		return fmt.Errorf("retention: %w", err)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 		return nil, nil, err
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
+		return nil, nil, fmt.Errorf("read %s: %w", r, err)
 	}
 	return st, read.commits, nil
 }

@@ -63,7 +63,7 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var found Survey
 	acked, err := b.Consumers.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
 	if err != nil && !errors.Is(err, bus.ErrNotFound) && !errors.Is(err, bus.ErrForbidden) {
-		return found, fmt.Errorf("ledger: survey: %w", err)
+		return found, fmt.Errorf("survey: %w", err)
 	}
 	docs := map[events.Ref]seen{}
 	err = b.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
@@ -73,11 +73,11 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 		return nil
 	})
 	if err != nil {
-		return found, fmt.Errorf("ledger: survey: %w", err)
+		return found, fmt.Errorf("survey: %w", err)
 	}
 	heads, err := b.Log.Heads(ctx, "")
 	if err != nil {
-		return found, fmt.Errorf("ledger: survey: %w", err)
+		return found, fmt.Errorf("survey: %w", err)
 	}
 	found.Documents = len(docs)
 	if found.Lost, err = notes(ctx, b); err != nil {
@@ -126,7 +126,7 @@ func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ledger: survey: notes: %w", err)
+		return nil, fmt.Errorf("survey: notes: %w", err)
 	}
 	return behind, nil
 }
@@ -142,7 +142,7 @@ func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ledger: survey: notes: %w", err)
+		return nil, fmt.Errorf("survey: notes: %w", err)
 	}
 	return all, nil
 }
@@ -158,11 +158,11 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 		e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
 		none := errors.Is(err, bus.ErrNotFound)
 		if err != nil && !none {
-			return fmt.Errorf("ledger: survey: %w", err)
+			return fmt.Errorf("survey: %w", err)
 		}
 		head, err := b.Log.Head(ctx, r)
 		if err != nil {
-			return fmt.Errorf("ledger: survey: %w", err)
+			return fmt.Errorf("survey: %w", err)
 		}
 		d := seen{}
 		if !none {
@@ -193,7 +193,7 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 func hasLog(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 	commits, err := b.Log.Read(ctx, r, 0)
 	if err != nil {
-		return false, fmt.Errorf("ledger: survey: %w", err)
+		return false, fmt.Errorf("survey: %w", err)
 	}
 	return len(commits) > 0 && (!commits[0].Guarded || commits[0].Guard == 0), nil
 }

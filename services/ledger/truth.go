@@ -22,7 +22,7 @@ type logged struct {
 func (l *Ledger) logged(ctx context.Context, r events.Ref) (logged, error) {
 	commits, err := l.bus.Log.Read(ctx, r, 0)
 	if err != nil {
-		return logged{}, fmt.Errorf("ledger: read %s: %w", r, err)
+		return logged{}, fmt.Errorf("read %s: %w", r, err)
 	}
 	st := session.New(r)
 	for i := range commits {
@@ -43,7 +43,7 @@ func (g *logged) hole() uint64 {
 }
 
 // errLost is wrapped by every [loss].
-var errLost = errors.New("ledger: the log has lost commits")
+var errLost = errors.New("the log has lost commits")
 
 // loss is what a document has folded and the log lacks.
 type loss struct {

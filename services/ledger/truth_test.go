@@ -280,6 +280,51 @@ func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 	}
 }
 
+// TestALossThatWasNone: a document that was ahead of a replica that lagged is not ahead of the log's leader. There is
+// no note of it, or one that cannot be read: that one is removed.
+func TestALossThatWasNone(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	for name, note := range map[string]string{"no note": "", "a note that cannot be read": "no JSON",
+		"a note of another session": `{"harness":"h1","session":"other","known":7}`} {
+		if note != "" {
+			if _, err := w.bus.KV.Store(t.Context(), kv.State, events.LostKey(ref), []byte(note), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if healed, err := l.mendLost(t.Context(), ref); err != nil || !healed {
+			t.Errorf("%s: healed %v, %v", name, healed, err)
+		}
+		if left := w.load(events.LostKey(ref)); left != nil {
+			t.Errorf("%s: %s is left", name, left)
+		}
+	}
+}
+
+// TestNeitherSurveyNorWalkReplacesANewerDocument: a newer build has stored a document that this one cannot read.
+func TestNeitherSurveyNorWalkReplacesANewerDocument(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	w.during(Default(), w.acknowledged)
+	e, err := w.bus.KV.Load(t.Context(), kv.State, events.SessionKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := []byte(`{"v":2,"harness":"h1","session":"s1","turn":"a shape of the future"}`)
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, e.Key, newer, e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	l.surveyOnce(t.Context())
+	if err := l.walkOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := w.load(e.Key); !bytes.Equal(got, newer) || l.fold.count.mended.Load() != 0 {
+		t.Errorf("%d mended, it was overwritten: %s", l.fold.count.mended.Load(), got)
+	}
+}
+
 // TestADamagedDocumentIsRebuilt: its session has no writes. The slow walk finds differences that only the log's commits
 // show.
 func TestADamagedDocumentIsRebuilt(t *testing.T) {
@@ -415,8 +460,8 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	if err := l.walkOnce(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if after := w.revisions(); !maps.Equal(before, after) {
-		t.Errorf("before %v, after %v", before, after)
+	if after := w.revisions(); !maps.Equal(before, after) || l.fold.count.mended.Load() != 0 {
+		t.Errorf("before %v, after %v, %d mended", before, after, l.fold.count.mended.Load())
 	}
 	if found, err := Inspect(t.Context(), w.bus); err != nil || len(found.Lost)+len(found.Wrong) != 0 {
 		t.Errorf("a survey finds %+v, %v", found, err)

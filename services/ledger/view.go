@@ -98,7 +98,7 @@ func blockerViews(st *session.State, prompts []string, closedFor time.Duration, 
 		}
 		body, err := session.EncodeView(b)
 		if err != nil {
-			return nil, fmt.Errorf("ledger: view of prompt %s: %w", id, err)
+			return nil, fmt.Errorf("view of prompt %s: %w", id, err)
 		}
 		vs = append(vs, kv.View{Key: st.BlockerKey(id), Value: body, TTL: ttl})
 	}
@@ -114,7 +114,7 @@ func workView(st *session.State, src session.Source) (kv.View, error) {
 	}
 	v.Value, err = session.EncodeView(w)
 	if err != nil {
-		return v, fmt.Errorf("ledger: work of %s: %w", st.Ref(), err)
+		return v, fmt.Errorf("work of %s: %w", st.Ref(), err)
 	}
 	return v, nil
 }
