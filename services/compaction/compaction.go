@@ -79,7 +79,7 @@ func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("compaction: config: %s: want %s", name, want))
+			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
 	need(c.IdleAtOnce >= 1, "idle-compactions-max", "1 or more")

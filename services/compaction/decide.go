@@ -61,7 +61,7 @@ type Decision struct {
 //	idle for long enough                   an idle compaction, when it has its place
 func Decide(s *session.State, in Input) Decision {
 	d := newDraft(s, in)
-	if s.Opened() && s.Closed == nil {
+	if s.Open() {
 		d.decide()
 	}
 	return Decision{Facts: d.Facts, CheckAt: d.Next, Watch: d.watch, After: d.State, Idle: d.idleSince}

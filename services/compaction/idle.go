@@ -162,7 +162,7 @@ func (k *idlers) claim(ctx context.Context) (err error) {
 	value, err := json.Marshal(control.Lease{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true,
 		State: control.LeaseReady, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
 	if err != nil {
-		return fmt.Errorf("compaction: claim: %w", err)
+		return fmt.Errorf("claim: %w", err)
 	}
 	lease, err := k.s.bus.Leases.Acquire(ctx, events.ClaimKey(idleClaim), value, idleClaimTTL)
 	if err != nil {

@@ -68,7 +68,7 @@ func sentBefore(s *session.State, w request.Send, src session.Source) (uint64, e
 	if seq != 0 {
 		c, err := src(seq)
 		if err != nil {
-			return 0, fmt.Errorf("compaction: message %s: %w", w.Message, err)
+			return 0, fmt.Errorf("message %s: %w", w.Message, err)
 		}
 		for i := range c.Events {
 			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == w.Message && f.Ref == w.Object &&

@@ -103,6 +103,13 @@ func (k *childIndex) of(s *session.State) []events.Ref {
 	return refs
 }
 
+// count returns how many children a session has, also of calls that have ended.
+func (k *childIndex) count(parent events.Ref) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.children[parent])
+}
+
 func (k *childIndex) awaits(r events.Ref, waits bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -160,6 +167,10 @@ func (r *Reconciler) learnChildren(ctx context.Context) error {
 func (r *Reconciler) notifyParent(ctx context.Context, child *session.State) {
 	parent := events.Ref{Harness: child.Harness, Session: child.Parent}
 	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.children.isAwaiting(parent) {
+		return
+	}
+	if r.children.count(parent) > childrenMax {
+		r.passSoon(parent.Harness)
 		return
 	}
 	r.loop.Check(ctx, parent)

@@ -1,8 +1,11 @@
 package reconciler
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -61,5 +64,65 @@ func TestKinForgets(t *testing.T) {
 	walk()
 	if kids, parents, waiting := known(); kids+parents+waiting > 0 || len(r.children.children) > 0 {
 		t.Errorf("of what is gone there are: %d children, %d with parents, %d waiting", kids, parents, waiting)
+	}
+}
+
+// TestAParentOfManyIsDecidedInAPass: outside of a pass, a decision reads a limited number of children, and a child of
+// more that settles is a reason for one pass over the harness, not for a further decision.
+func TestAParentOfManyIsDecidedInAPass(t *testing.T) {
+	for more, many := range []bool{false, true} {
+		r, err := New(natstest.Bus(t, natstest.Start(t)), quick(), zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.leases.start(time.Now())
+		r.children.setWhole(true)
+		parent := owned("parent", "")
+		parent.Owned, parent.Turn = false, nil
+		of := func(parent string, n int) (child *session.State) {
+			for i := range n {
+				child = owned(fmt.Sprint(parent, "-", i), "")
+				child.Owned, child.Turn, child.Parent, child.ParentCall = false, nil, parent, "c0"
+				r.children.record(child)
+			}
+			return child
+		}
+		last := of("parent", childrenMax+more)
+		if _, err := r.decide(t.Context(), parent, events.Clock{Now: time.Now()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if planned := !r.plan.planned("h").IsZero(); planned != many || many && !r.children.isAwaiting(parent.Ref()) {
+			t.Errorf("%d more than %d children: a pass is planned: %v", more, childrenMax, planned)
+		}
+		r.plan.popDue(time.Now())
+		r.plan.done("h")
+		r.children.awaits(parent.Ref(), true)
+		r.notifyParent(t.Context(), last)
+		if planned := !r.plan.planned("h").IsZero(); planned != many {
+			t.Errorf("%d more than %d children, and one settles: a pass is planned: %v", more, childrenMax, planned)
+		}
+	}
+}
+
+// TestALargeTreeEndsWithItsContext: no session of a tree is decided with its children after the context has ended.
+func TestALargeTreeEndsWithItsContext(t *testing.T) {
+	r, err := New(natstest.Bus(t, natstest.Start(t)), quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.newPass(events.Ref{Harness: "h"})
+	parent, child := owned("parent", "17"), owned("child", "17")
+	child.Parent, child.ParentCall = "parent", "c0"
+	p.snapshot.put(child)
+	p.snapshot.children[parent.Ref()] = []events.Ref{child.Ref()}
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	for _, want := range []error{nil, context.Canceled} {
+		f := p.treeAt(atMoment(events.Clock{Now: time.Now()}), nil)
+		if in, err := f.input(ended, parent, Owner{Liveness: Dead}, 0); !errors.Is(err, want) || want == nil &&
+			(err != nil || len(in.Children) != 1) {
+			t.Errorf("%d children, %v, want %v", len(in.Children), err, want)
+		}
+		end()
 	}
 }

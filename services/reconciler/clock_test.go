@@ -124,3 +124,71 @@ func TestNowKnowsTheSteps(t *testing.T) {
 		t.Errorf("the steps are %+v, want %+v: %v", now.Steps, steps, err)
 	}
 }
+
+// TestAnInstantOfTheFutureIsNow: the stamp of a broker whose clock was set back can be of the future.
+func TestAnInstantOfTheFutureIsNow(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 2 * time.Hour} {
+		now := at(100, ahead)
+		for stamp, want := range map[float64]float64{90: 90, 100: 100, 7_300: 100} {
+			if got := now.ago(sec(stamp).Add(ahead)); !got.Equal(sec(want)) {
+				t.Errorf("%s ahead: %.0f s counts as %s, want %.0f s", ahead, stamp, got.Sub(began), want)
+			}
+		}
+	}
+}
+
+// TestClaimsFromBeforeAStep: the age of a claim in the log counts as without a step of the broker's clock after it.
+func TestClaimsFromBeforeAStep(t *testing.T) {
+	for _, by := range []time.Duration{0, -time.Hour} {
+		server := natstest.Start(t)
+		b := natstest.Bus(t, server)
+		natstest.Append(t, b, events.Ref{Harness: "h", Session: "s"}, "17", events.SessionOpened{Incarnation: "17"},
+			events.SessionClaimed{Incarnation: "17"})
+		body, err := json.Marshal(events.Steps{{Seq: 1, ByMS: by.Milliseconds(), At: time.Now()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.KV.Store(t.Context(), kv.Leases, events.ClockKey(), body, 0); err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(b, quick(), zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		present := time.Now()
+		r.leases.start(present.Add(-time.Minute))
+		r.leases.view.put("h", "17", &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute,
+			Since: present.Add(-time.Second), Renewed: present})
+		if err := r.learnClaims(t.Context(), "h"); err != nil {
+			t.Fatal(err)
+		}
+		l := r.leases.view.Leases["h"]["17"]
+		if off := l.Claimed.Sub(present.Add(by)).Abs(); off > time.Minute || l.Checked.Before(present) {
+			t.Errorf("a step of %s: claimed %s ago, checked %s ago", by, present.Sub(l.Claimed), present.Sub(l.Checked))
+		}
+	}
+}
+
+// TestABrokerWhoseClockIsBehind: the instants at which the leases were read, and the log for claims, are of the clock
+// of this process.
+func TestABrokerWhoseClockIsBehind(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	r, err := New(b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := time.Now()
+	now := moment{events.Clock{Now: present.Add(-time.Hour)}, present}
+	r.leaseChanged(kv.Update{Ready: true}, now)
+	if !r.leases.view.Start.Equal(present) {
+		t.Errorf("the leases were read %s ago", present.Sub(r.leases.view.Start))
+	}
+	r.leases.view.put("h", "17", &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute,
+		Since: present.Add(-time.Second), Renewed: present})
+	if err := r.learnClaimsAt(t.Context(), "h", now); err != nil {
+		t.Fatal(err)
+	}
+	if l := r.leases.view.Leases["h"]["17"]; !l.Checked.Equal(present) {
+		t.Errorf("the log was read %s ago", present.Sub(l.Checked))
+	}
+}

@@ -42,7 +42,7 @@ type Decision struct {
 //	owned, owner dead           session.orphaned, then everything
 //	without an owner            everything
 func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
-	if !s.Opened() || s.Closed != nil {
+	if !s.Open() {
 		return Decision{After: s}, nil
 	}
 	d := newDraft(s, in, src)
@@ -66,7 +66,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 // Fence returns the facts that fence a session of a tree whose owner is dead, before any session of the tree is
 // decided: the orphaning, with every open call that has a known child. It returns nil if there is nothing to fence.
 func Fence(s *session.State, in Input) []events.Fact {
-	if !s.Opened() || s.Closed != nil || !s.Owned || in.Owner.Liveness != Dead {
+	if !s.Open() || !s.Owned || in.Owner.Liveness != Dead {
 		return nil
 	}
 	f := orphaning(s, in)
@@ -140,7 +140,7 @@ func (d *draft) expireOverdue() {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
 		switch {
-		case p.Status != session.Awaiting || p.Deadline == nil:
+		case !p.Awaits() || p.Deadline == nil:
 		case p.Due(d.in.Steps).After(d.in.Now):
 			d.CheckAt(p.Due(d.in.Steps))
 		default:
@@ -151,8 +151,8 @@ func (d *draft) expireOverdue() {
 
 // stopping reports whether a stop of this turn is pending that no live owner will carry out.
 func (d *draft) stopping(turn string) bool {
-	p, t := d.Pending.Stop, d.Turn
-	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn &&
+	t := d.Turn
+	return turn != "" && d.Pending.Stop.Of(turn) && t != nil && t.ID == turn &&
 		(d.in.Owner.Liveness == Dead || d.leftTurn())
 }
 

@@ -11,7 +11,7 @@ import (
 func decideUnowned(s *session.State, in Input) (facts []events.Fact, ok bool) {
 	dead := s.Owned && in.Owner.Liveness == Dead
 	switch {
-	case !s.Opened(), s.Closed != nil, s.Owned && !dead:
+	case !s.Open(), s.Owned && !dead:
 		return nil, false
 	case len(s.Prompts)+len(s.WaitsFor)+len(in.Children) > 0, s.Compaction != nil, s.Pending != session.Pending{}:
 		return nil, false

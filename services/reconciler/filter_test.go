@@ -168,7 +168,7 @@ func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	r.leases.margins.Adoption, r.leases.margins.AdoptionMax = time.Minute, time.Hour
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true
-	if !skipped(t, r, s, now) || r.plan.due["h"].IsZero() {
-		t.Errorf("looked at again at %s", r.plan.due["h"])
+	if !skipped(t, r, s, now) || r.plan.planned("h").IsZero() {
+		t.Errorf("looked at again at %s", r.plan.planned("h"))
 	}
 }

@@ -71,12 +71,12 @@ func TestWithoutTheBroker(t *testing.T) {
 	if err := r.passOverAll(ctx); err == nil {
 		t.Error("a pass over everything succeeded")
 	}
-	if r.passOver(ctx, "other"); r.plan.due["other"].IsZero() {
+	if r.passOver(ctx, "other"); r.plan.planned("other").IsZero() {
 		t.Error("a pass that failed is not planned again")
 	}
 	ended, end := context.WithCancel(ctx)
 	end()
-	if r.passOver(ended, "ended"); !r.plan.due["ended"].IsZero() {
+	if r.passOver(ended, "ended"); !r.plan.planned("ended").IsZero() {
 		t.Error("a pass that was cancelled is planned again")
 	}
 	now, err := r.now(ctx)
@@ -336,9 +336,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	}
 	natstest.Until(t, "the overdue lease to end", func() bool { return ended(kept.incarnation) })
 	natstest.Until(t, "a pass", func() bool {
-		r.plan.mu.Lock()
-		defer r.plan.mu.Unlock()
-		return !r.plan.due["h"].IsZero()
+		return !r.plan.planned("h").IsZero()
 	})
 	if ended(renewed.incarnation) || ended("999") {
 		t.Errorf("ended: the renewed one %t, the one that is gone %t", ended(renewed.incarnation), ended("999"))

@@ -183,32 +183,36 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
 	err := r.bus.KV.WatchEvery(ctx, kv.Leases, filters, func(u kv.Update) error {
 		now, err := r.now(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			r.leaseChanged(u, now)
 		}
-		if u.Ready {
-			r.leases.start(now.here)
-			return nil
-		}
-		r.leases.wrote(u)
-		class, id, member, err := events.ParseLeaseKey(u.Key)
-		switch {
-		case err != nil, u.Unseen: // a foreign key, or the end of a lease that this process never saw
-		case class != harnessClass:
-			if r.leases.service(u.Key, !u.Deleted) {
-				r.loop.WalkSoon()
-			}
-		default:
-			if at := r.leases.seen(id, member, u.Entry, now); !at.IsZero() {
-				r.plan.add(id, at)
-			}
-		}
-		return nil
+		return err
 	})
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// leaseChanged records one change of the leases, and plans the passes that it needs.
+func (r *Reconciler) leaseChanged(u kv.Update, now moment) {
+	if u.Ready {
+		r.leases.start(now.here)
+		return
+	}
+	r.leases.wrote(u)
+	class, id, member, err := events.ParseLeaseKey(u.Key)
+	switch {
+	case err != nil, u.Unseen: // a foreign key, or the end of a lease that this process never saw
+	case class != harnessClass:
+		if r.leases.service(u.Key, !u.Deleted) {
+			r.loop.WalkSoon()
+		}
+	default:
+		if at := r.leases.seen(id, member, u.Entry, now); !at.IsZero() {
+			r.plan.add(id, at)
+		}
+	}
 }
 
 // start records that all existing leases have been read.
@@ -369,12 +373,17 @@ func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 	if err != nil {
 		return err
 	}
+	return r.learnClaimsAt(ctx, harness, now)
+}
+
+// learnClaimsAt is [Reconciler.learnClaims] at a moment.
+func (r *Reconciler) learnClaimsAt(ctx context.Context, harness string, now moment) error {
 	ids, since := r.leases.adopting(harness, now)
 	if len(ids) == 0 {
 		return nil
 	}
 	last := map[string]time.Time{}
-	err = r.bus.Log.Since(ctx, harness, since, func(c events.Commit) error {
+	err := r.bus.Log.Since(ctx, harness, since, func(c events.Commit) error {
 		for i := range c.Events {
 			if f, ok := c.Events[i].Fact.(events.SessionClaimed); ok && c.Writer == events.WriterHarness {
 				last[f.Incarnation] = now.ago(now.Steps.Since(c.At, c.Seq))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/delay"
 )
 
 // Limits of the plan.
@@ -16,26 +18,35 @@ const (
 // plan is the queue of passes, by harness. Instants are of this process's clock.
 type plan struct {
 	mu    sync.Mutex
-	due   map[string]time.Time
-	busy  map[string]bool
-	after map[string]time.Time // not before
+	due   delay.Queue[string, struct{}]
+	busy  map[string]*time.Time // harnesses with a pass under way; the instant of the next pass, nil for none
+	after map[string]time.Time  // not before
 	news  chan struct{}
 }
 
 func newPlan() *plan {
-	return &plan{due: map[string]time.Time{}, busy: map[string]bool{}, after: map[string]time.Time{},
-		news: make(chan struct{}, 1)}
+	return &plan{busy: map[string]*time.Time{}, after: map[string]time.Time{}, news: make(chan struct{}, 1)}
 }
 
 // add plans a pass at an instant, unless an earlier one is planned.
 func (p *plan) add(harness string, at time.Time) {
 	p.mu.Lock()
-	old, planned := p.due[harness]
-	if !planned || at.Before(old) {
-		p.due[harness] = at
-	}
+	p.addLocked(harness, at)
 	p.mu.Unlock()
 	p.notify()
+}
+
+func (p *plan) addLocked(harness string, at time.Time) {
+	if next, busy := p.busy[harness]; busy {
+		if next == nil || at.Before(*next) {
+			p.busy[harness] = &at
+		}
+		return
+	}
+	at = later(at, p.after[harness])
+	if _, old, planned := p.due.Get(harness); !planned || at.Before(old) {
+		p.due.Set(harness, at, struct{}{})
+	}
 }
 
 func (p *plan) notify() {
@@ -49,18 +60,17 @@ func (p *plan) notify() {
 func (p *plan) popDue(now time.Time) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next = planIdle
-	for h, at := range p.due {
-		at = later(at, p.after[h])
-		switch {
-		case p.busy[h]: // done is called when it ends
-		case at.After(now):
-			next = min(next, at.Sub(now))
-		default:
-			delete(p.due, h)
-			p.busy[h] = true
-			due = append(due, h)
+	for {
+		h, _, ok := p.due.Due(now)
+		if !ok {
+			break
 		}
+		p.busy[h] = nil
+		due = append(due, h)
+	}
+	next = planIdle
+	if at, some := p.due.Next(); some {
+		next = min(next, at.Sub(now))
 	}
 	return due, next
 }
@@ -69,21 +79,29 @@ func (p *plan) popDue(now time.Time) (due []string, next time.Duration) {
 // pass over it runs, and if one has ended since: the list may be out of date, so a pass is planned instead.
 func (p *plan) hold(harness string, since time.Time) bool {
 	p.mu.Lock()
-	free := !p.busy[harness] && !p.after[harness].After(since)
-	if free {
-		p.busy[harness] = true
+	defer p.mu.Unlock()
+	if _, busy := p.busy[harness]; busy || p.after[harness].After(since) {
+		p.addLocked(harness, time.Now())
+		p.notify()
+		return false
 	}
-	p.mu.Unlock()
-	if !free {
-		p.add(harness, time.Now())
+	p.busy[harness] = nil
+	if _, at, planned := p.due.Get(harness); planned {
+		p.due.Remove(harness)
+		p.addLocked(harness, at)
 	}
-	return free
+	return true
 }
 
+// done ends a pass. The next one begins passPauseMin later at the earliest.
 func (p *plan) done(harness string) {
 	p.mu.Lock()
+	next := p.busy[harness]
 	delete(p.busy, harness)
 	p.after[harness] = time.Now().Add(passPauseMin)
+	if next != nil {
+		p.addLocked(harness, *next)
+	}
 	p.mu.Unlock()
 	p.notify()
 }

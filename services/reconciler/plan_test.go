@@ -10,6 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
+// planned returns when the next pass over a harness is due; zero for none.
+func (p *plan) planned(harness string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, at, _ := p.due.Get(harness)
+	return at
+}
+
 // TestPlanHasOnePassAHarness: a caller out of turn skips a harness whose pass runs or has ended since, and plans one
 // instead; a pass that is due meanwhile waits.
 func TestPlanHasOnePassAHarness(t *testing.T) {
@@ -45,6 +53,39 @@ func TestPlanHasOnePassAHarness(t *testing.T) {
 	}
 }
 
+// TestPlanKeepsTheEarliest: of the passes that are planned while one is under way the earliest counts, and none begins
+// sooner than the pause after it.
+func TestPlanKeepsTheEarliest(t *testing.T) {
+	p, now := newPlan(), time.Now()
+	early, late := now.Add(time.Minute), now.Add(time.Hour)
+	for name, begin := range map[string]func(string){
+		"pass": func(h string) { p.add(h, now); p.popDue(now) },
+		"held": func(h string) { p.add(h, late); p.hold(h, now) },
+	} {
+		begin(name)
+		for _, at := range []time.Time{late, early, late} {
+			p.add(name, at)
+		}
+		if at := p.planned(name); !at.IsZero() {
+			t.Errorf("%s: planned at %s while one is under way", name, at)
+		}
+		p.done(name)
+		if at := p.planned(name); !at.Equal(early) {
+			t.Errorf("%s: planned at %s, want %s", name, at, early)
+		}
+		p.add(name, now)
+		if at := p.planned(name); !at.Equal(p.after[name]) {
+			t.Errorf("%s: planned at %s, want the end of the pause, %s", name, at, p.after[name])
+		}
+	}
+	p.add("kept", late)
+	p.hold("kept", now)
+	p.done("kept")
+	if at := p.planned("kept"); !at.Equal(late) {
+		t.Errorf("planned before it was held: %s, want %s", at, late)
+	}
+}
+
 // TestWalkAndPassDoNotRace: a walk over everything during the recovery of a dead harness loses no race, and misses no
 // session.
 func TestWalkAndPassDoNotRace(t *testing.T) {
@@ -62,7 +103,7 @@ func TestWalkAndPassDoNotRace(t *testing.T) {
 	idle := func() bool {
 		r.plan.mu.Lock()
 		defer r.plan.mu.Unlock()
-		return len(r.plan.busy) == 0 && r.plan.due["h"].IsZero()
+		return len(r.plan.busy) == 0 && r.plan.due.Len() == 0
 	}
 	natstest.Until(t, "all passes", idle)
 	passes()

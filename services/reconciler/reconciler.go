@@ -106,7 +106,7 @@ func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("reconciler: config: %s: want %s", name, want))
+			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
 	need(c.Grace >= 0, "grace", "0 or more")
@@ -207,6 +207,10 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 	}
 	f := &tree{r: r, now: now, src: src}
 	d, err := f.decide(ctx, s, owner, 0)
+	if errors.Is(err, errManyChildren) {
+		r.passSoon(s.Harness)
+		return control.Decision{}, nil
+	}
 	if err != nil {
 		return control.Decision{}, err
 	}
@@ -240,7 +244,7 @@ func (r *Reconciler) decided(ctx context.Context, s *session.State, facts []even
 // leftCalls reports whether calls were left behind: only then do children matter.
 func leftCalls(s *session.State) bool {
 	for _, c := range s.Tools {
-		if !s.Owned || c.Epoch < s.Epoch {
+		if !s.Owns(c.Epoch) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ func (d *draft) recover() error {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
 		switch {
-		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || d.Owns(p.Epoch):
+		case !p.Awaits() || p.OnOwnerLoss != events.LossExpire || d.Owns(p.Epoch):
 		case d.reason() == events.ReasonShutdown:
 			d.Add(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 		default:
@@ -20,14 +20,14 @@ func (d *draft) recover() error {
 		}
 	}
 	for _, id := range sortedKeys(d.Prompts) {
-		if p := d.Prompts[id]; p != nil && p.Status != session.Awaiting && !d.Owns(p.Epoch) {
+		if p := d.Prompts[id]; p != nil && !p.Awaits() && !d.Owns(p.Epoch) {
 			if err := d.settle(id, p); err != nil {
 				return err
 			}
 		}
 	}
 	d.closeCalls()
-	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && !d.Owns(c.Epoch) {
+	if c := d.Compaction; c.Running() && !d.Owns(c.Epoch) {
 		d.Add(events.CompactionFailed{Compaction: c.ID,
 			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
@@ -159,7 +159,7 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 	result, whole := d.becameOf(id, kids)
 	d.Add(result)
 	p, stop := d.Policy, d.Pending.Stop
-	if stop != nil && stop.Turn == c.Turn && stop.Actor == events.ActorPerson {
+	if stop.Of(c.Turn) && stop.Actor == events.ActorPerson {
 		return // the process that owes the receipt of the stop ends the turn
 	}
 	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
@@ -172,7 +172,7 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 
 func (d *draft) awaitsPerson(which func(*session.Prompt) bool) bool {
 	for _, p := range d.Prompts {
-		if p.Status == session.Awaiting && which(p) {
+		if p.Awaits() && which(p) {
 			return true
 		}
 	}

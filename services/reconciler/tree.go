@@ -10,12 +10,20 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// childrenMax is how many children, with theirs, a decision outside of a pass reads. Each child that settles is a
+// reason to decide on its parent again: without a limit, one harness would take all places of the loop.
+const childrenMax = 16
+
+// errManyChildren means that a session is decided in a pass, which lists the children, one pass at a time.
+var errManyChildren = errors.New("more children than one decision reads")
+
 // tree decides on a session with the outcome of its children.
 type tree struct {
 	r        *Reconciler
 	now      moment
 	src      session.Source
 	snapshot *snapshot // of a pass; nil: use the index of children
+	read     int       // children, from the index
 }
 
 // snapshot are the sessions with a parent or children that a pass has listed, in the state after its own appends.
@@ -61,6 +69,9 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 	if len(s.Tools) == 0 || depth >= treeDepthMax || !leftCalls(s) && owner.Liveness != Dead {
 		return in, nil
 	}
+	if err := ctx.Err(); err != nil { // a large tree takes seconds
+		return in, err
+	}
 	children, err := f.children(ctx, s)
 	if err != nil {
 		return in, err
@@ -84,6 +95,9 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 func (f *tree) children(ctx context.Context, s *session.State) ([]*session.State, error) {
 	var refs []events.Ref
 	if f.snapshot == nil {
+		if f.read += f.r.children.count(s.Ref()); f.read > childrenMax {
+			return nil, errManyChildren
+		}
 		refs = f.r.children.of(s)
 	} else {
 		refs = f.snapshot.children[s.Ref()]

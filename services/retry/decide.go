@@ -67,7 +67,7 @@ type Decision struct {
 func Decide(s *session.State, in Input) Decision {
 	r, failed := &s.Retry, s.Failed()
 	switch {
-	case !s.Opened() || s.Closed != nil:
+	case !s.Open():
 		return Decision{}
 	case s.Turn != nil:
 		return watch(s, in)
@@ -206,7 +206,7 @@ func watch(s *session.State, in Input) Decision {
 	reason := "nothing was heard of it for " + s.Policy.StallAfter().String()
 	var facts []events.Fact
 	// An earlier stop request keeps its actor.
-	if p := s.Pending.Stop; p == nil || p.Turn != t.ID {
+	if !s.Pending.Stop.Of(t.ID) {
 		facts = append(facts, events.TurnStopRequested{Turn: t.ID, Actor: events.ActorStall, Reason: reason})
 	}
 	return Decision{Facts: append(facts, events.TurnFailed{Turn: t.ID,

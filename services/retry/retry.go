@@ -84,7 +84,7 @@ func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("retry: config: %s: want %s", name, want))
+			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
 	// The comparison also rejects NaN.
