@@ -32,7 +32,7 @@ type line struct {
 	through []net.Conn
 }
 
-func newLine(t *testing.T, to string) *line {
+func newLine(t testing.TB, to string) *line {
 	t.Helper()
 	target := must[*url.URL](t)(url.Parse(to)).Host
 	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))

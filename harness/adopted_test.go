@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
@@ -233,5 +235,74 @@ func TestAdoptedInTheBackground(t *testing.T) {
 				check(t, s.Call("c1").Complete(w.ctx, "blue"))
 			})
 		}
+	}
+}
+
+// TestStopOfAnAdoptedCall: a person stops a turn of which a process has adopted one call. The handle of the turn tells
+// that process, which confirms the stop. Another call of the turn, or one in the background, gives no handle.
+func TestStopOfAnAdoptedCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		adopt harness.Adopt
+		early bool // the stop is there before the handle
+		taken bool // by the next process, with the call
+		none  bool
+	}{
+		"the stop after the handle": {adopt: harness.Adopt{Calls: []string{"c1"}}},
+		"the stop before it":        {adopt: harness.Adopt{Calls: []string{"c1"}}, early: true},
+		"a call in the background":  {adopt: harness.Adopt{Calls: []string{"c2"}}, none: true},
+		"no call":                   {none: true},
+		"the next process's call":   {adopt: harness.Adopt{Calls: []string{"c1"}}, taken: true, none: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			turn := w.begins(w.connect())
+			must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
+			must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c2", Name: "watch", Background: true}))
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Claim(w.ctx, "s", c.adopt))
+			check(t, h.Ready(w.ctx))
+			stop := func() {
+				_, err := w.decide("s", events.WriterLedger, func(st *session.State) ([]events.Fact, error) {
+					d, err := st.Stop(request.Stop{Ref: ref("s"), By: "ada"})
+					return d.Facts, err
+				})
+				check(t, err)
+			}
+			if c.taken {
+				must[*harness.Session](t)(w.connect().Claim(w.ctx, "s", c.adopt))
+				<-s.Context().Done()
+			}
+			if c.early {
+				stop()
+				natstest.Until(t, "the stop to be read", func() bool { return s.State().Pending.Stop != nil })
+			}
+			is := s.OpenTurn()
+			if c.none {
+				if is != nil {
+					t.Errorf("a handle of %s", is.ID())
+				}
+				return
+			}
+			if is == nil || is.ID() != "t1" || string(is.Request().Content) != `"deploy"` {
+				t.Fatalf("the handle is %+v", is)
+			}
+			if !c.early {
+				check(t, is.Context().Err())
+				stop()
+			}
+			select {
+			case <-is.Context().Done():
+			case <-w.ctx.Done():
+				t.Fatal("nothing tells the process of the stop")
+			}
+			wantErr(t, context.Cause(is.Context()), harness.ErrStopped)
+			check(t, is.Stop(w.ctx, events.ActorPerson, "stopped"))
+			st := w.state("s")
+			if st.Turn != nil || st.LastTurn.Outcome != session.OutcomeStopped || st.Pending.Stop != nil ||
+				st.Tools["c1"] != nil {
+				t.Errorf("turn %+v, last %+v, stop %+v, calls %v", st.Turn, st.LastTurn, st.Pending.Stop, st.Tools)
+			}
+		})
 	}
 }

@@ -192,10 +192,11 @@ func (s *Session) do(ctx context.Context, o *write) error {
 			return fmt.Errorf("harness: %s: %w: use Open or Claim", k, events.ErrOutOfRole)
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil && !o.last { // the last fact is queued, and stored when it can be
 		return about(err, "%s", s.ref)
 	}
 	s.haveAll(o.facts)
+	s.requestsAgain(o.facts)
 	if err := s.queueUp(false, o); err != nil {
 		return err
 	}
@@ -640,4 +641,15 @@ func without(ops []*write, o *write) []*write {
 		}
 	}
 	return kept
+}
+
+// requestsAgain forgets that prompts were called unattended which the program requests again: they wait for it.
+func (s *Session) requestsAgain(facts []events.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range facts {
+		if f, ok := facts[i].Fact.(events.PromptRequested); ok {
+			delete(s.unasks, f.Prompt)
+		}
+	}
 }

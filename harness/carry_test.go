@@ -398,7 +398,7 @@ func TestUnattended(t *testing.T) {
 			w.awaiting("s", "p1")
 			if c.another {
 				go func() { _, _ = ask(w.ctx, p) }() // until the world ends
-				natstest.Until(t, "the other Ask", func() bool { return harness.Asking(s, "p1") == 2 })
+				natstest.Until(t, "the other Ask", func() bool { return harness.Asks(s, "p1") == 2 })
 			}
 			cancel()
 			wantErr(t, <-gaveUp, context.Canceled)

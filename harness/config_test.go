@@ -89,7 +89,7 @@ func TestConnectRefused(t *testing.T) {
 		"nats://" + talker.Addr().String(): {harness.ErrUnreachable, "no broker answers at nats://" +
 			talker.Addr().String() + mutely + start},
 		"nats://127.0.0.1:x": {harness.ErrUnreachable,
-			`nats://127.0.0.1:x is no address of a broker: invalid port ":x" after host: want nats://host:port`},
+			`"nats://127.0.0.1:x" is no address of a broker: invalid port ":x" after host: want nats://host:port`},
 		"tls" + strings.TrimPrefix(s.URL(), "nats"): {harness.ErrUnreachable, "no trusted connection to tls" +
 			strings.TrimPrefix(s.URL(), "nats") + ": the broker has no TLS, and this client sends its login over TLS " +
 			"only: secure connection not available"},

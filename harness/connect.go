@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -56,14 +55,14 @@ func (c Config) awaits(err error) (text, advice string) {
 	if c.InProcess != nil {
 		where = "the address of the embedded broker"
 	}
-	var address *url.Error
+	var address *bus.AddressError
 	switch {
 	case errors.Is(err, ErrNoCell):
 		return fmt.Sprintf("the broker at %s has no cell %q", where, c.Prefix), adviceCell
 	case errors.Is(err, bus.ErrNoAnswer):
 		return "the broker at " + where + " accepts connections, but its JetStream does not answer", adviceNodes
 	case errors.As(err, &address):
-		return fmt.Sprintf("%s is no address of a broker: %v", where, address.Err), "want nats://host:port"
+		return address.Error(), "want nats://host:port"
 	case errors.Is(err, bus.ErrTLS):
 		_, why, _ := strings.Cut(err.Error(), bus.ErrTLS.Error()+": ")
 		return "no trusted connection to " + where + ": " + prefixes.ReplaceAllString(why, "$1"), ""
@@ -78,7 +77,7 @@ func (c Config) awaits(err error) (text, advice string) {
 }
 
 // prefixes matches names of packages at the beginning of a text, and at that of a cause in it.
-var prefixes = regexp.MustCompile(`(^|: )(?:(?:harness|bus|nats): )+`)
+var prefixes = regexp.MustCompile(`(^|: )(?:(?:harness|nats): )+`)
 
 // plain returns the text of an error without names of packages, and each part of it once.
 func plain(err error) string {

@@ -218,14 +218,27 @@ func about(err error, format string, args ...any) error {
 		strings.ReplaceAll(err.Error(), "harness: ", ""), err}
 }
 
-// translate puts our name for it in front of an error of the bus.
+// namedError is an error of the bus that has a name in this package.
+type namedError struct {
+	text      string
+	name, err error
+}
+
+// Error returns the text.
+func (e *namedError) Error() string { return e.text }
+
+// Unwrap returns the name and the error of the bus.
+func (e *namedError) Unwrap() []error { return []error{e.name, e.err} }
+
+// translate puts our name for it in front of an error of the bus. The bus's own name for it is left out of the text.
 func translate(err error) error {
 	for _, pair := range [][2]error{
 		{bus.ErrLeaseLost, ErrLeaseLost}, {bus.ErrForbidden, ErrForbidden}, {bus.ErrFull, ErrFull},
 		{bus.ErrUnreachable, ErrUnreachable},
 	} {
 		if errors.Is(err, pair[0]) && !errors.Is(err, pair[1]) {
-			return fmt.Errorf("%w: %w", pair[1], err)
+			text := strings.Replace(": "+err.Error()+": ", ": "+pair[0].Error()+": ", ": ", 1)
+			return &namedError{strings.TrimSuffix(pair[1].Error()+text, ": "), pair[1], err}
 		}
 	}
 	return err
@@ -276,6 +289,8 @@ func stands(st *session.State, f events.Fact) (session.Ending, bool) {
 	case events.PromptDelivered:
 		return st.Ended(session.EntityPrompt, f.Prompt)
 	case events.PromptUnattended:
+		return st.Ended(session.EntityPrompt, f.Prompt)
+	case events.PromptAttended:
 		return st.Ended(session.EntityPrompt, f.Prompt)
 	}
 	if e, ok := st.Ended(session.EntityTurn, turn); ok && turn != "" {

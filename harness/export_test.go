@@ -83,16 +83,6 @@ func Mute(s *Session) (release func()) {
 	return func() { <-s.writing }
 }
 
-// Asking is how many Asks wait for the prompt.
-func Asking(s *Session, prompt string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.waiters[prompt]; w != nil {
-		return w.asks
-	}
-	return 0
-}
-
 // Hold suspends a session, as if it were about to be taken; the returned function takes it.
 func Hold(s *Session) (begin func()) {
 	l := s.term

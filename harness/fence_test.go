@@ -150,7 +150,7 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 			asks := func() {
 				out = ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 				natstest.Until(t, "the Ask to wait", func() bool {
-					return len(out) > 0 || harness.Asking(s, "p1") == 1
+					return len(out) > 0 || harness.Asks(s, "p1") == 1
 				})
 			}
 			if !c.asksLater {

@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,36 +81,39 @@ func TestNoResultWithAnOverdueLease(t *testing.T) {
 }
 
 // bringsAnAnswer leaves a requested turn, which brings the answer to the question p1 of a turn whose process died.
-func (w *world) bringsAnAnswer() {
+func (w *world) bringsAnAnswer(delivery events.Delivery) {
 	w.t.Helper()
 	one := w.connect(pool)
 	s := must[*harness.Session](w.t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
 	must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	check(w.t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
-		Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
+		Questions: question(), Delivery: delivery, OnOwnerLoss: events.LossKeep}))
 	w.orphanSilently("s")
 	w.mustAnswer("s", "p1", "red")
 	w.show("s")
 }
 
+// losses are the ways in which a process loses a session, or cannot know that it has it.
+var losses = map[string]func(w *world, h *harness.Harness, s *harness.Session){
+	"fenced": func(w *world, _ *harness.Harness, s *harness.Session) {
+		w.bus.Hints.Nudge(ref("s"), w.orphanSilently("s"))
+		wantErr(w.t, ended(w.t, s.Context()), harness.ErrFenced)
+	},
+	"lease overdue": func(w *world, h *harness.Harness, _ *harness.Session) {
+		_, overdue, err := harness.Unkept(w.ctx, h, time.Second)
+		check(w.t, err)
+		natstest.Until(w.t, "the lease to be overdue", overdue)
+	},
+}
+
 // TestNoCarriedAnswerForAFencedProcess (R6): a handler has a turn that brings an answer, and looks at it after the
 // session was taken from its process: the request names the decision, and says nothing of it.
 func TestNoCarriedAnswerForAFencedProcess(t *testing.T) {
-	for name, lose := range map[string]func(w *world, h *harness.Harness, s *harness.Session){
-		"fenced": func(w *world, _ *harness.Harness, s *harness.Session) {
-			w.bus.Hints.Nudge(ref("s"), w.orphanSilently("s"))
-			wantErr(w.t, ended(w.t, s.Context()), harness.ErrFenced)
-		},
-		"lease overdue": func(w *world, h *harness.Harness, _ *harness.Session) {
-			_, overdue, err := harness.Unkept(w.ctx, h, time.Second)
-			check(w.t, err)
-			natstest.Until(w.t, "the lease to be overdue", overdue)
-		},
-	} {
+	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			w.bringsAnAnswer()
+			w.bringsAnAnswer(events.DeliverCallback)
 			h := w.connect(pool)
 			check(t, h.Ready(w.ctx))
 			lost, out := make(chan struct{}), make(chan [2]session.TurnPrompt, 1)
@@ -140,7 +144,7 @@ func TestNoCarriedAnswerForAFencedProcess(t *testing.T) {
 // decisions the turn brings, and nothing of them.
 func TestNoCarriedAnswerForOptions(t *testing.T) {
 	w := newWorld(t)
-	w.bringsAnAnswer()
+	w.bringsAnAnswer(events.DeliverCallback)
 	h := w.connect(pool)
 	check(t, h.Ready(w.ctx))
 	seen, ran := make(chan session.WorkTurn, 9), make(chan session.WorkTurn, 9)
@@ -153,5 +157,53 @@ func TestNoCarriedAnswerForOptions(t *testing.T) {
 	}
 	if p := (<-ran).Prompts[0]; len(p.Answers) != 1 || p.Omitted {
 		t.Errorf("the turn was given %+v", p)
+	}
+}
+
+// TestNoAnswerMessageForAFencedProcess (R6): the answer that a turn brings is the content of its message. The handler
+// reads the content while its process owns the session, and not after that. Worker.Options, which is asked before the
+// session is taken, does not see it.
+func TestNoAnswerMessageForAFencedProcess(t *testing.T) {
+	for name, lose := range losses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			w.bringsAnAnswer(events.DeliverMessage)
+			h := w.connect(pool)
+			check(t, h.Ready(w.ctx))
+			lost, out, turns := make(chan struct{}), make(chan [5]string, 1), make(chan *harness.Turn, 1)
+			options := make(chan string, 9)
+			read := func(t *harness.Turn) string {
+				short, cancel := short(w.ctx)
+				defer cancel()
+				content, err := t.Content(short)
+				if err != nil {
+					return err.Error()
+				}
+				return string(content)
+			}
+			w.work(h, harness.Worker{
+				Options: func(_ *harness.Session, t session.WorkTurn) any { options <- string(t.Content); return nil },
+				Turn: func(_ context.Context, t *harness.Turn) error {
+					request, content := string(t.Request().Content), read(t)
+					turns <- t
+					<-lost
+					out <- [5]string{request, content, string(t.Request().Content), read(t), t.Request().Message}
+					return nil
+				}})
+			turn := <-turns
+			lose(w, h, turn.Session())
+			close(lost)
+			if c := <-options; c != "" {
+				t.Errorf("Options was given %s", c)
+			}
+			got := <-out
+			if !strings.Contains(got[0], "red") || !strings.Contains(got[1], "red") {
+				t.Errorf("while the process owns the session: request %s, content %s", got[0], got[1])
+			}
+			if got[2] != "" || strings.Contains(got[3], "red") || got[4] == "" {
+				t.Errorf("after that: request %s, content %s, message %s", got[2], got[3], got[4])
+			}
+		})
 	}
 }

@@ -1,13 +1,11 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -31,58 +29,6 @@ func (x *inside) answeredInside() (turn *Turn, seq uint64) {
 		x.t.Fatal(err)
 	}
 	return turn, seq
-}
-
-// waitsIn reports whether a goroutine waits in a function for a channel to be closed.
-func waitsIn(function string) bool {
-	all := make([]byte, 1<<20)
-	for _, stack := range bytes.Split(all[:runtime.Stack(all, true)], []byte("\n\n")) {
-		if bytes.Contains(stack, []byte("[chan receive")) && bytes.Contains(stack, []byte(function)) {
-			return true
-		}
-	}
-	return false
-}
-
-// TestAskWithAReceiptThatIsNotStored: an Ask that gives up waits for the claim that has its receipt. That claim is not
-// stored, so the log does not say that the agent has the answer, and the Ask gives up without it.
-func TestAskWithAReceiptThatIsNotStored(t *testing.T) {
-	x := newInside(t)
-	_, seq := x.answeredInside()
-	w := x.s.expect("p1")
-	if !x.s.receiptDue("p1", seq) {
-		t.Fatal("an Ask waits, and no receipt is due")
-	}
-	out := make(chan error, 1)
-	go func() {
-		_, err := x.s.unexpect("p1", w, Answer{}, errNothing)
-		out <- err
-	}()
-	natstest.Until(t, "the Ask to wait for the claim", func() bool { return waitsIn("unexpect") })
-	x.s.knowReceipts(false)
-	if err := <-out; !errors.Is(err, errNothing) {
-		t.Errorf("%v, want %v", err, errNothing)
-	}
-	if x.s.returned["p1"] != "" {
-		t.Error("the answer counts as returned")
-	}
-}
-
-// TestReceivedAfterItWasTakenBack: the claim with the receipt of an Ask is stored, and the person has taken the answer
-// back meanwhile. The Ask does not return it.
-func TestReceivedAfterItWasTakenBack(t *testing.T) {
-	x := newInside(t)
-	_, seq := x.answeredInside()
-	w := x.s.expect("p1")
-	w.seq = seq
-	delete(x.s.waiters, "p1")
-	w.settle(Answer{Status: session.Answered}, nil)
-	x.s.mu.Lock()
-	x.s.st.Prompts["p1"].Status, x.s.st.Prompts["p1"].ReopenedSeq = session.Awaiting, seq+1
-	x.s.mu.Unlock()
-	if a, err := x.s.received("p1", w); !errors.Is(err, errTakenBack) {
-		t.Errorf("got %+v, %v", a, err)
-	}
 }
 
 // TestAskOfAPromptThatCannotBeAdopted: an earlier process asked. The broker refuses what this process adopts, or the
@@ -251,46 +197,6 @@ func TestNoIncarnationWithoutATicket(t *testing.T) {
 	close(over)
 	if l, err := x.h.begin(&drawing{Context: x.ctx, h: x.h, over: over}); err == nil {
 		t.Errorf("it is incarnation %q", l.incarnation)
-	}
-}
-
-// losing is the context of a lease that is lost as soon as a claim has receipts.
-type losing struct {
-	context.Context
-	s    *Session
-	lose context.CancelCauseFunc
-}
-
-func (c *losing) Done() <-chan struct{} {
-	c.s.mu.Lock()
-	due := c.s.receipts != nil
-	c.s.mu.Unlock()
-	if due {
-		c.lose(ErrLeaseLost)
-	}
-	return c.Context.Done()
-}
-
-// TestReceiptsOfAClaimThatIsNotMade: a process starts over, and its new lease is lost before the claim with a receipt
-// is sent. That receipt is not stored by any claim, and the Ask need not wait for one.
-func TestReceiptsOfAClaimThatIsNotMade(t *testing.T) {
-	x := newInside(t)
-	x.answeredInside()
-	asked := prompted("t1", events.DeliverCallback)
-	asked.Prompt = "p2"
-	x.mustRelay(asked) // its question has to be read for the claim
-	w := x.s.expect("p1")
-	l := x.h.term
-	x.s.suspend(l)
-	ctx, lose := context.WithCancelCause(x.ctx)
-	defer lose(nil)
-	next := &term{incarnation: l.incarnation + "0", lease: l.lease, cancel: lose,
-		ctx: &losing{Context: ctx, s: x.s, lose: lose}}
-	if err := x.s.reclaim(next); err == nil || ctx.Err() == nil || !Suspended(x.s) {
-		t.Fatalf("%v; lost: %v, suspended: %v", err, ctx.Err(), Suspended(x.s))
-	}
-	if w.claim != nil || x.s.receipts != nil {
-		t.Error("an Ask waits for a claim that was not sent")
 	}
 }
 

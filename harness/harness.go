@@ -99,8 +99,8 @@
 // process still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that
 // was suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer belongs to its
 // successor.
-// [Session.Answer] and [Session.Result] wait for the same. [Turn.Request] cannot wait: meanwhile it names the decisions
-// that a turn brings, and does not have them.
+// [Session.Answer] and [Session.Result] wait for the same, and [Turn.Content] for a message that an answer became.
+// [Turn.Request] cannot wait: meanwhile it names the decisions that a turn brings, and does not have them.
 //
 // # Uncertain outcomes
 //
@@ -148,7 +148,10 @@
 //	    TestEndThatIsRefused, TestRefusedEnd
 //	starting over: the new lease was lost     nothing, it waits     the next incarnation finds the claim in the log
 //	before a claim was known
-//	    TestStartingOverTakesSeveralAttempts
+//	    TestTwoClaimsInDoubt, TestClaimStoredLate, TestSplitClaimInDoubt
+//	starting over: the log is full, and the   nothing, it waits     the claim is sent again each second. Other
+//	broker refuses a claim                                          refusals of a claim end the session
+//	    TestClaimAgainInAFullLog
 //	starting over: no caller has the session  ErrLeaseLost          it is not claimed again; recovery follows
 //	    TestUnwantedInALostLease
 //	Ready: no acknowledgement                 an error              the next renewal repeats it
@@ -164,9 +167,10 @@
 //	the receipt of an Ask                     nothing               lost with the process only; the next one gets the
 //	                                                                answer again
 //	    TestAnsweredBeforeTheLeaseWasLost
-//	the same, sent with a claim after a lost  nothing, it waits     the Ask returns the answer once the claim is known
-//	lease: its context ended meanwhile                              to be stored, else the context's error
-//	    TestAskWaitsForItsReceipt, TestAskWithoutItsReceipt
+//	Ask: its context ended while its session  the context's error   the decision does not count as received. The next
+//	was claimed again after a lost lease                            attempt of its turn has it, or another turn is
+//	                                                                requested for it
+//	    TestAskEndsInAClaim, TestWorkEndsInAClaim
 package harness
 
 import (

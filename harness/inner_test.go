@@ -106,7 +106,7 @@ func prompted(turn string, delivery events.Delivery) events.PromptRequested {
 
 // workLoopOf is a Work of this process that does not run.
 func (x *inside) workLoopOf(turn func(context.Context, *Turn) error) *workLoop {
-	return &workLoop{h: x.h, w: Worker{Turn: turn, TurnsMax: 1}, busy: map[string]*place{}}
+	return &workLoop{h: x.h, w: Worker{Turn: turn, TurnsMax: 1}, late: x.ctx, busy: map[string]*place{}}
 }
 
 // TestWithoutAConnection: a read or write that fails is an error, and nothing else is used in its place.
@@ -122,14 +122,17 @@ func TestWithoutAConnection(t *testing.T) {
 	large := strings.Repeat("x", 2*events.ContentBytesMax)
 	for name, do := range map[string]func(ctx context.Context) error{
 		"content":     func(ctx context.Context) error { _, err := turn.Content(ctx); return err },
-		"object":      func(ctx context.Context) error { _, err := turn.stored(ctx, "m1", "object"); return err },
+		"object":      func(ctx context.Context) error { _, err := turn.stored(ctx, "object"); return err },
 		"result":      func(ctx context.Context) error { _, err := x.s.Result(ctx, "c1"); return err },
 		"no result":   func(ctx context.Context) error { _, err := x.s.Result(ctx, "unknown"); return err },
 		"answer":      func(ctx context.Context) error { _, err := x.s.Answer(ctx, "p1"); return err },
 		"owner":       func(ctx context.Context) error { return x.s.verifyOwner(ctx) },
 		"what is new": func(ctx context.Context) error { return x.s.catchUp(ctx) },
 		"start again": func(ctx context.Context) error { return x.h.start(ctx, func(error) {}) },
-		"reclaiming":  func(context.Context) error { _, _, err := x.s.reclaiming(l, l, st.Epoch); return err },
+		"reclaiming": func(context.Context) error {
+			_, _, err := x.s.reclaiming(l, l, st.Epoch, st.Epoch)
+			return err
+		},
 		"a doubt": func(context.Context) error {
 			apart := newSession(x.h, events.Ref{Harness: "laptop", Session: "apart"})
 			apart.st = session.New(apart.ref)
@@ -202,7 +205,7 @@ func TestWorkThatCannotBeRead(t *testing.T) {
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)
 	}
-	k := &workLoop{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}}
+	k := x.workLoopOf(func(context.Context, *Turn) error { return nil })
 	if j, err := k.findWork(x.ctx, x.s); err != nil || j == nil || j.turn.Turn != "t1" {
 		t.Fatalf("%+v, %v", j, err)
 	}
@@ -230,7 +233,7 @@ func TestWhatAnEarlierEpochAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, rest, err := x.s.reclaiming(next, second, 2)
+	facts, rest, err := x.s.reclaiming(next, second, 2, 2)
 	if err != nil || len(facts) != 1 || len(rest) > 0 || facts[0].Kind() != (events.SessionClaimed{}).Kind() {
 		t.Errorf("%v, %v, %v", facts, rest, err)
 	}
@@ -273,7 +276,7 @@ func TestWorkOfAClosedSession(t *testing.T) {
 // TestNoReadWithoutASession: without a session to read, no read starts and Work is not signalled.
 func TestNoReadWithoutASession(t *testing.T) {
 	x := newInside(t)
-	k := &workLoop{h: x.h, w: Worker{TurnsMax: 2}, busy: map[string]*place{}}
+	k := x.workLoopOf(nil)
 	k.handOut(x.ctx)
 	k.wg.Wait()
 	if len(x.h.workReady) > 0 || k.running > 0 {
@@ -718,49 +721,8 @@ func TestVerifyingFails(t *testing.T) {
 	if !read.settled() || !errors.Is(read.err, ErrReleased) || waits.settled() || len(s.waiters) != 1 {
 		t.Errorf("read: %t, %v; waits: %t", read.settled(), read.err, waits.settled())
 	}
-	if _, err := s.unexpect("waits", waits, Answer{}, nil); err != nil || len(s.waiters) > 0 {
+	if s.unexpect("waits", waits); len(s.waiters) > 0 {
 		t.Error("no Ask waits, and the prompt still has a waiter")
-	}
-}
-
-// TestAskWithoutItsReceipt: the claim that has the receipt of an Ask is not stored. The Ask gives up as it would have
-// without that claim.
-func TestAskWithoutItsReceipt(t *testing.T) {
-	for name, end := range map[string]func(s *Session){
-		"another writer was first":   func(s *Session) { s.knowReceipts(false) },
-		"the session was taken":      func(s *Session) { s.drop(ErrFenced) },
-		"the answer cannot be found": func(s *Session) { s.knowReceipts(true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newInside(t)
-			w := x.s.expect("p1")
-			if !x.s.receiptDue("p1", 1) {
-				t.Error("an Ask waits, and no receipt is due")
-			}
-			claim := w.claim
-			out := make(chan error, 1)
-			go func() {
-				_, err := x.s.unexpect("p1", w, Answer{}, errNothing)
-				out <- err
-			}()
-			end(x.s)
-			select {
-			case <-claim.done:
-			default:
-				t.Error("the outcome of the claim is known, and its Asks wait")
-			}
-			select {
-			case err := <-out:
-				if !errors.Is(err, errNothing) {
-					t.Error(err)
-				}
-			case <-x.ctx.Done():
-				t.Fatal("the Ask did not return")
-			}
-			if x.s.receiptDue("p1", 1) {
-				t.Error("no Ask waits, and a receipt is due")
-			}
-		})
 	}
 }
 
@@ -1390,7 +1352,7 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	}
 	x.s.suspend(x.h.term)
 	x.s.mu.Lock()
-	x.s.claiming = sent.incarnation
+	x.s.claiming = []string{sent.incarnation}
 	after := x.s.st.Seq
 	x.s.mu.Unlock()
 	claim := events.New(x.peer.NewID(), events.HarnessSource("laptop", sent.incarnation), x.s.ref, 2, time.Now(),

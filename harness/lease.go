@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -308,14 +309,15 @@ func (h *Harness) retire(by string) {
 	}
 }
 
-// reclaimAll claims the sessions that no other process took for the new incarnation, then restores the state of the
-// lease.
+// reclaimAll claims the sessions that no other process took for the new incarnation. When all that they adopt is
+// stored, it restores the state of the lease: from then on recovery ends what is not adopted.
 func (h *Harness) reclaimAll(l *term) {
 	h.each(h.owned(), func(s *Session) {
 		if err := s.reclaim(l); err != nil {
 			h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not claimed again")
 		}
 	})
+	h.each(h.owned(), func(s *Session) { s.awaitRest(l.ctx) })
 	h.live(l)
 	if err := h.renew(l.ctx); err != nil && !errors.Is(err, ErrLeaseLost) && l.ctx.Err() == nil {
 		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").AnErr("err", err).Msg("not renewed: tried again")
@@ -337,26 +339,20 @@ func (s *Session) reclaim(l *term) error {
 		return nil
 	}
 	s.mu.Lock()
-	held, was, epoch, sent := s.ownership != apart, s.term, s.epoch, s.claiming
+	held, was, epoch := s.ownership != apart, s.term, s.epoch
 	s.mu.Unlock()
 	if !held {
 		return nil
 	}
+	from := epoch // what this process has is of this epoch, or of one of its claims whose outcome was in doubt
 	var rest [][]events.Fact
-	err := s.catchUp(l.ctx)
-	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == sent {
-		was, epoch = &term{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
-		s.knowReceipts(true)
-	}
-	if err == nil {
-		_, err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
-			s.knowReceipts(false) // of the claim before this one: another writer was first
-			if facts, rest, err = s.reclaiming(l, was, epoch); err != nil {
-				s.knowReceipts(false)
-			}
-			return facts, err
-		})
-	}
+	err := s.takeAgain(l, func() (facts []events.Fact, err error) {
+		if st := s.State(); st.Owned && st.Epoch > epoch && s.hasClaimed(st.Incarnation) {
+			was, epoch = &term{incarnation: st.Incarnation}, st.Epoch // an attempt in doubt had succeeded
+		}
+		facts, rest, err = s.reclaiming(l, was, epoch, from)
+		return facts, err
+	})
 	switch {
 	case err == nil:
 		return s.queueFirst(rest)
@@ -371,8 +367,37 @@ func (s *Session) reclaim(l *term) error {
 	return err
 }
 
-// reclaiming is what to append, or why the session cannot be had again.
-func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, rest [][]events.Fact, err error) {
+// takeAgain is [Session.take] for a process that starts over. A full log refuses the claim, and that ends nothing that
+// this process runs: as in an outage the session stays suspended, and the claim is sent again until the log has room.
+// The caller may write.
+func (s *Session) takeAgain(l *term, build func() ([]events.Fact, error)) error {
+	for {
+		err := s.catchUp(l.ctx)
+		if err == nil {
+			_, err = s.take(l.ctx, l, true, build)
+		}
+		if !errors.Is(err, bus.ErrFull) {
+			return err
+		}
+		s.h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not claimed again yet: trying on")
+		select {
+		case <-time.After(restartDelayMaxMS * time.Millisecond):
+		case <-l.ctx.Done():
+			return err
+		}
+	}
+}
+
+// hasClaimed reports whether this process has sent a claim under an incarnation since it last knew to own the session.
+func (s *Session) hasClaimed(incarnation string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.claiming, incarnation)
+}
+
+// reclaiming is what to append, or why the session cannot be had again. It is owned under an epoch; this process has
+// what is open in it since the epoch from.
+func (s *Session) reclaiming(l, was *term, epoch, from uint64) (facts []events.Fact, rest [][]events.Fact, err error) {
 	st := s.State()
 	switch {
 	case st.Closed != nil:
@@ -387,31 +412,33 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 		facts = append(facts, events.SessionReleased{Reason: "lease-lost"})
 	}
 	facts = append(facts, events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()})
-	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch == epoch}
+	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch >= from}
 	for id, c := range st.Tools {
-		if c.Epoch == epoch {
+		if c.Epoch >= from {
 			a.Calls = append(a.Calls, id)
 		}
 	}
 	var late []events.Fact
-	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch == epoch {
+	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch >= from {
 		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
 	}
 	for id, p := range st.Prompts {
 		switch {
-		case p.Epoch != epoch:
+		case p.Epoch < from:
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
-			if p.Unattended {
-				late = append(late, events.PromptUnattended{Prompt: id}) // which its new request withdraws
+			if s.unasked(st, id) { // its new request withdraws what the log says, also one of a claim in doubt
+				late = append(late, events.PromptUnattended{Prompt: id})
 			}
-		case s.receiptDue(id, p.SettledSeq):
-			late = append(late, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
+		default:
+			if f := s.keptDecision(id); f != nil {
+				late = append(late, f)
+			}
 		}
 	}
 	if a.Turn {
 		for _, c := range st.Turn.Prompts {
-			if c.Had == epoch {
+			if c.Had >= from {
 				late = append(late, events.PromptDelivered{Prompt: c.Prompt}) // its Ask has returned: see ADR 85
 			}
 		}
@@ -445,9 +472,27 @@ func (s *Session) queueFirst(commits [][]events.Fact) error {
 	for _, o := range ops {
 		s.h.buffer.force(len(o.facts), o.bytes)
 	}
-	s.queue = append(ops, s.queue...)
+	s.queue = slices.Concat(ops, s.queue)
+	s.rest = append(s.rest, ops...) // that of the claim before can wait still
 	s.scheduleLocked()
 	return nil
+}
+
+// awaitRest waits until the rest of a claim has its outcome, or the new lease is lost, too.
+func (s *Session) awaitRest(ctx context.Context) {
+	s.mu.Lock()
+	rest := s.rest
+	s.mu.Unlock()
+	for _, o := range rest {
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return // the next claim waits for it
+		}
+	}
+	s.mu.Lock()
+	s.rest = nil
+	s.mu.Unlock()
 }
 
 // Abandon ends this process's part at once, as SIGKILL would: nothing is withdrawn or released, and the lease ends as

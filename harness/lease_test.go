@@ -238,8 +238,8 @@ func TestStopConfirmedDuringAStart(t *testing.T) {
 	}
 }
 
-// TestAnsweredBeforeTheLeaseWasLost: the commit that claims again delivers what an Ask has returned: under the epoch
-// before, recovery would take it for lost and deliver it again.
+// TestAnsweredBeforeTheLeaseWasLost: the commit that claims again keeps what an Ask has returned to a call: under the
+// epoch before, recovery would take it for lost and deliver it again. The end of the call is the receipt.
 func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -254,11 +254,14 @@ func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 	before := w.state("s")
 	w.dropLease(h)
 	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
-	if e, ok := st.Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() || st.Commits != before.Commits+1 ||
+	if p := st.Prompts["p1"]; p == nil || p.Epoch != 2 || st.Commits != before.Commits+1 ||
 		st.Tools["c1"].Epoch != 2 || st.Ignored.Count != 0 {
-		t.Errorf("%+v, %+v", e, st)
+		t.Errorf("%+v, %+v", p, st)
 	}
 	check(t, call.Complete(w.ctx, "red"))
+	if e, ok := w.state("s").Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() {
+		t.Errorf("%+v", e)
+	}
 }
 
 // TestCompactionOutlivesALostLease: a running compaction continues, too.
@@ -386,11 +389,12 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	w.inTheWay(3)
 	w.dropLease(h)
-	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch > 1 })
+	w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch > 1 })
 	check(t, s.Regain(w.ctx))
-	if h.Context().Err() != nil || st.Incarnation != h.Incarnation() {
-		t.Errorf("%v, owned by %s", h.Context().Err(), st.Incarnation)
-	}
+	w.until("s", "its owner to be the present incarnation", func(st *session.State) bool {
+		return st.Owned && st.Incarnation == h.Incarnation()
+	})
+	check(t, h.Context().Err())
 }
 
 // LeaseStop: everything ends, for good.

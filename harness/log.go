@@ -99,7 +99,7 @@ func (l *lines) run() {
 		l.mu.Unlock()
 		l.forward(next)
 		if dropped > 0 {
-			l.to.Warn(fmt.Sprintf("%d log lines dropped: the logger was too slow", dropped), "entity", "log")
+			l.to.Warn(fmt.Sprintf("the logger was too slow: log lines dropped: %d", dropped), "entity", "log")
 		}
 	}
 }

@@ -85,45 +85,57 @@ func (h *Harness) send(ctx context.Context, req request.Send) error {
 }
 
 // Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took
-// already is looked up in the log. Errors: [ErrUnknown], it was taken too long ago to be found: keep what you were
-// given; [ErrForbidden]; [ErrUnreachable], or the error of ctx: call it again.
+// already is looked up in the log. Content that an answer became is returned to the owner of the session only, after a
+// wait while the owner is not known. Errors: [ErrUnknown], it was taken too long ago to be found: keep what you were
+// given; [ErrFenced]; [ErrForbidden]; [ErrUnreachable], or the error of ctx: call it again.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
-	r := t.Request()
+	t.s.mu.Lock()
+	r := t.request
+	t.s.mu.Unlock()
+	content, err := t.content(ctx, r)
+	if err == nil && bringsAnswer(r) { // reading took as long as it took
+		err = t.s.verifyOwner(ctx)
+	}
+	if err != nil {
+		return nil, about(translate(err), "message %s in %s", r.Message, t.s.ref)
+	}
+	return content, nil
+}
+
+// content is the content of the message of a request, wherever it is.
+func (t *Turn) content(ctx context.Context, r session.WorkTurn) (json.RawMessage, error) {
 	switch {
 	case r.Ref != "":
-		return t.stored(ctx, r.Message, r.Ref)
+		return t.stored(ctx, r.Ref)
 	case r.Message == "" || r.Content != nil:
 		return r.Content, nil
 	}
 	seq := t.s.State().MessageSeq(r.Message)
 	if seq == 0 {
-		return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
+		return nil, ErrUnknown
 	}
 	c, err := t.s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
-		return nil, about(translate(err), "message %s in %s", r.Message, t.s.ref)
+		return nil, err
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
 			if f.Ref != "" {
-				return t.stored(ctx, f.Message, f.Ref)
+				return t.stored(ctx, f.Ref)
 			}
 			return f.Content, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
+	return nil, ErrUnknown
 }
 
 // stored is content that was too large to travel in the log.
-func (t *Turn) stored(ctx context.Context, message, name string) (json.RawMessage, error) {
+func (t *Turn) stored(ctx context.Context, name string) (json.RawMessage, error) {
 	content, err := t.s.h.bus.Objects.Get(ctx, name)
 	if errors.Is(err, bus.ErrNotFound) {
-		return nil, fmt.Errorf("%w: message %s in %s: its content %s is gone", ErrUnknown, message, t.s.ref, name)
+		return nil, fmt.Errorf("%w: its content %s is gone", ErrUnknown, name)
 	}
-	if err != nil {
-		return nil, about(translate(err), "message %s in %s", message, t.s.ref)
-	}
-	return content, nil
+	return content, err
 }
 
 // Options reads what makes the turn the same request as one before into v, and says whether there was anything: of a
@@ -164,7 +176,14 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: the end of call %s in %s", ErrUnknown, call, s.ref)
 	}
-	return s.resultAt(ctx, call, e)
+	r, err := s.resultAt(ctx, call, e)
+	if err == nil {
+		err = s.verifyOwner(ctx) // reading took as long as it took
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return r, nil
 }
 
 // resultAt reads the result of a call that has this ending.

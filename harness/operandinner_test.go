@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -98,7 +99,7 @@ func TestReclaimingOnlyItsOwn(t *testing.T) {
 		was := x.s.st
 		x.s.st = &st
 		x.s.mu.Unlock()
-		facts, _, err := x.s.reclaiming(next, x.h.term, as.Epoch)
+		facts, _, err := x.s.reclaiming(next, x.h.term, as.Epoch, as.Epoch)
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) || len(facts) != c.facts {
 			t.Errorf("%s: %v, %v, want %d facts, %v", name, facts, err, c.facts, c.err)
 		}
@@ -364,6 +365,7 @@ func TestForgettingKeepsWhatIsNeeded(t *testing.T) {
 	x.s.mu.Lock()
 	for i := range returnedMax {
 		x.s.gaveUp[fmt.Sprint(i)], x.s.returned[fmt.Sprint(i)] = true, "t0"
+		x.s.unasks[fmt.Sprint(i)] = true
 	}
 	x.s.gaveUp["p1"], x.s.returned["ended"], x.s.returned["p1"] = true, "t0", "t0"
 	x.s.shown["p1"] = shown{seq: x.s.st.Prompts["p1"].Seq}
@@ -384,6 +386,9 @@ func TestForgettingKeepsWhatIsNeeded(t *testing.T) {
 	}
 	if !x.s.gaveUp["p1"] || !x.s.gaveUp["new"] || len(x.s.gaveUp) != 2 {
 		t.Errorf("given up: %d, p1: %t, new: %t", len(x.s.gaveUp), x.s.gaveUp["p1"], x.s.gaveUp["new"])
+	}
+	if !x.s.unasks["new"] || len(x.s.unasks) != 1 {
+		t.Errorf("said to be without an Ask: %d, new: %t", len(x.s.unasks), x.s.unasks["new"])
 	}
 	if x.s.returned["p1"] == "" || x.s.returned["ended"] == "" || len(x.s.returned) != 2 {
 		t.Errorf("returned: %d, %q, %q", len(x.s.returned), x.s.returned["p1"], x.s.returned["ended"])
@@ -413,4 +418,138 @@ func TestReceiptsOfAnEndedTurn(t *testing.T) {
 			t.Errorf("returned in %s: the answer waits for its receipt: %t", in, open)
 		}
 	}
+}
+
+// TestReclaimingSaysWhatIsUnattended: Asks gave up open questions outside of any turn, or of a call in the background,
+// and a claim in doubt has requested one again, which took back that the log said so. The next claim says it once more:
+// otherwise no turn brings the decision to the agent. A question that was requested without an Ask waits for the
+// process.
+func TestReclaimingSaysWhatIsUnattended(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	question := []events.Question{{ID: "q", Question: "?", Custom: true}}
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask", Background: true},
+		events.ToolStarted{Call: "c2", Turn: "t1", Name: "ask"})
+	asked := func(prompt, call string) events.PromptRequested {
+		f := events.PromptRequested{Prompt: prompt, Call: call, PromptKind: events.PromptQuestion, Questions: question,
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}
+		if call != "" {
+			f.Turn = turn.ID()
+		}
+		return f
+	}
+	x.mustRelay(asked("outside", ""), asked("background", "c1"), asked("in-turn", "c2"), asked("waits", ""))
+	x.mustRelay(asked("appended", ""), asked("given-up", ""), events.PromptUnattended{Prompt: "given-up"})
+	x.s.expect("waits")
+	x.s.mu.Lock()
+	for _, id := range []string{"outside", "background", "in-turn", "waits"} {
+		x.s.unasks[id] = true
+	}
+	x.s.mu.Unlock()
+	claim := func() ([]events.Fact, error) {
+		facts, _, err := x.s.reclaiming(&term{incarnation: "999999", ctx: x.ctx}, x.h.term, x.s.State().Epoch, 1)
+		return facts, err
+	}
+	if _, err := claim(); err != nil { // it is in doubt
+		t.Fatal(err)
+	}
+	again, err := x.s.newWrite([]events.Fact{asked("given-up", "")}) // as the rest of a claim is stored
+	if err == nil {
+		again.relay = true
+		err = x.s.queueUp(false, again)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-again.done
+	facts, err := claim()
+	var unattended []string
+	for _, f := range facts {
+		if f, says := f.(events.PromptUnattended); says {
+			unattended = append(unattended, f.Prompt)
+		}
+	}
+	slices.Sort(unattended)
+	if err != nil || !slices.Equal(unattended, []string{"background", "given-up", "outside"}) {
+		t.Errorf("unattended: %v, %v", unattended, err)
+	}
+}
+
+// TestKeptDecisionWithoutAnAsk: what a claim after a lost lease says about a decision that no Ask waits for. The
+// program that requested the prompt takes it in, unless this process has called the prompt unattended, also in a fact
+// that is not stored yet, or the prompt is of a turn, whose end says the same. An Ask takes it in unless that turn is
+// over.
+func TestKeptDecisionWithoutAnAsk(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask", Background: true},
+		events.ToolStarted{Call: "c2", Turn: "t1", Name: "ask"})
+	for name, c := range map[string]struct {
+		prompt          session.Prompt
+		queued, attends bool
+		asked           bool
+	}{
+		"outside of turns":     {attends: true},
+		"in the background":    {prompt: session.Prompt{Turn: "t1", Call: "c1"}, attends: true},
+		"in a turn":            {prompt: session.Prompt{Turn: "t1"}},
+		"in a call":            {prompt: session.Prompt{Turn: "t1", Call: "c2"}},
+		"called unattended":    {prompt: session.Prompt{Unattended: true}},
+		"to be called that":    {queued: true},
+		"asked in a turn":      {prompt: session.Prompt{Turn: "t1"}, asked: true, attends: true},
+		"asked in an old turn": {prompt: session.Prompt{Turn: "t0"}, asked: true},
+		"asked in an old call": {prompt: session.Prompt{Turn: "t0", Call: "c1"}, queued: true, asked: true,
+			attends: true},
+		"asked outside of turns": {prompt: session.Prompt{Unattended: true}, asked: true, attends: true},
+		"to be, in a background": {prompt: session.Prompt{Turn: "t1", Call: "c1"}, queued: true},
+	} {
+		c.prompt.Status = session.Answered
+		x.s.mu.Lock()
+		x.s.st.Prompts = map[string]*session.Prompt{"p1": &c.prompt}
+		x.s.unasks = map[string]bool{"p1": c.queued}
+		x.s.waiters = map[string]*waiter{}
+		if c.asked {
+			x.s.waiters["p1"] = &waiter{done: make(chan struct{})}
+		}
+		x.s.mu.Unlock()
+		if f := x.s.keptDecision("p1"); (f != nil) != c.attends {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if f := x.s.keptDecision("unknown"); f != nil {
+		t.Errorf("unknown: %+v", f)
+	}
+}
+
+// TestReclaimingAfterAClaimInDoubt: a claim after a lost lease was stored, and the rest that it was to adopt was not.
+// The next claim adopts what was this process's before the first one. After a claim that is known, it does not.
+func TestReclaimingAfterAClaimInDoubt(t *testing.T) {
+	x := newInside(t)
+	x.turn(StartOptions{ID: "t1"})
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "make"})
+	x.s.mu.Lock()
+	st := *x.s.st
+	x.s.mu.Unlock()
+	turn := *st.Turn
+	turn.Prompts = []session.Carried{{Prompt: "p0", Status: session.Answered, Had: st.Epoch}}
+	st.Turn = &turn
+	st.Compaction = &session.Compaction{ID: "k1", State: session.CompactionRunning, Epoch: st.Epoch}
+	st.Epoch++
+	x.s.mu.Lock()
+	was := x.s.st
+	x.s.st = &st
+	x.s.mu.Unlock()
+	all := []events.Kind{"session.claimed", "compaction.started", "turn.started", "tool.started", "prompt.delivered"}
+	for from, want := range map[uint64][]events.Kind{st.Epoch - 1: all, st.Epoch: all[:1]} {
+		facts, _, err := x.s.reclaiming(&term{incarnation: "999999", ctx: x.ctx}, x.h.term, st.Epoch, from)
+		var kinds []events.Kind
+		for _, f := range facts {
+			kinds = append(kinds, f.Kind())
+		}
+		if err != nil || !slices.Equal(kinds, want) {
+			t.Errorf("from epoch %d: %v, %v, want %v", from, kinds, err, want)
+		}
+	}
+	x.s.mu.Lock()
+	x.s.st = was
+	x.s.mu.Unlock()
 }

@@ -38,7 +38,8 @@ type Adopt struct {
 	// prompt outside of any turn, or of a call in the background, its answer calls for a turn.
 	Prompts []Prompt
 	// Calls that go on. The open turn is not taken from a process that has adopted a call of it. A call in the
-	// background does not count: a turn of which only such calls are adopted is recovered, and the calls go on.
+	// background does not count: a turn of which only such calls are adopted is recovered, and the calls go on. A
+	// person may stop the turn: the context of [Session.OpenTurn] ends then, with [ErrStopped].
 	Calls []string
 	// Turn: the open turn continues. [Session.OpenTurn] is its handle, with the request that the turn was started with
 	// ([Turn.Request]).
@@ -182,7 +183,7 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		err = s.Relay(ctx, rest[i]...)
 	}
 	if err == nil && len(adopt) > 0 {
-		err = s.readTurn(ctx, s.openTurn(), s.State())
+		err = s.readTurn(ctx, s.turnOfThis(), s.State())
 	}
 	s.sayUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
 	if err != nil {
@@ -431,7 +432,9 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 		}
 		evs, after := s.envelop(l, facts)
 		s.mu.Lock()
-		s.claiming = l.incarnation
+		if !slices.Contains(s.claiming, l.incarnation) {
+			s.claiming = append(s.claiming, l.incarnation)
+		}
 		s.mu.Unlock()
 		seq, err := s.store(ctx, after, evs)
 		if errors.Is(err, bus.ErrLostRace) {
@@ -473,14 +476,14 @@ func (s *Session) begin(l *term) bool {
 	case suspended:
 		close(s.resumed)
 	case apart:
-		s.holders = 0
+		s.holders, s.since = 0, s.st.Epoch
 	}
 	s.ownership, s.why, s.term, s.epoch, s.unacked, s.want = owner, nil, l, s.st.Epoch, nil, 0
+	s.claiming = nil
 	if t := s.turn; t != nil && t.ctx.Err() != nil {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
-	s.knowReceiptsLocked(true)
 	s.handOut(s.st.Seq)       // the claim was stored right behind what was read
 	s.readUpToLocked(s.ahead) // commits that arrived during the claim
 	if l.ctx.Err() != nil {

@@ -58,18 +58,19 @@ func TestPageOfThePackage(t *testing.T) {
 		t.Errorf("the page shows\n%s\nand what is run is\n%s", shown, body[1])
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx := t.Context()
+	working, finished := context.WithCancel(ctx) // the program ends before the person's request is acknowledged
+	defer finished()
 	cell := startCell(ctx)
 	defer cell.stop()
 	r := events.Ref{Harness: "painter", Session: "wall"}
 	painted := ""
 	done := make(chan error, 1)
 	go func() {
-		done <- paintWall(ctx, cell.url, []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}},
+		done <- paintWall(working, cell.url, []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}},
 			func(_ context.Context, colour string) error {
 				painted = colour
-				cancel()
+				finished()
 				return nil
 			})
 	}()

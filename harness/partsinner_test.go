@@ -106,7 +106,7 @@ func TestCompactionOfAnEarlierEpoch(t *testing.T) {
 			epoch++
 		}
 		x.s.mu.Unlock()
-		facts, _, err := x.s.reclaiming(next, x.h.term, epoch)
+		facts, _, err := x.s.reclaiming(next, x.h.term, epoch, epoch)
 		if err != nil || len(facts) != want {
 			t.Errorf("of an earlier epoch %v: %v, %v, want %d facts", earlier, facts, err, want)
 		}

@@ -123,13 +123,11 @@ func (p Prompt) requested(turn string) (events.PromptRequested, error) {
 // waiter is what Asks for one prompt wait for. A settlement that was read is kept in it until this process is known to
 // own the session ([Session.handOut]): until then the Asks wait.
 type waiter struct {
-	asks    int
-	seq     uint64 // the commit that settled the prompt; 0: none was read
-	done    chan struct{}
-	answer  Answer
-	err     error
-	claim   *claimReceipts // the claim that has the receipt; nil: no claim has it
-	decided uint64         // the commit that settled the prompt, by the state from which that claim was made
+	asks   int
+	seq    uint64 // the commit that settled the prompt; 0: none was read
+	done   chan struct{}
+	answer Answer
+	err    error
 }
 
 func (w *waiter) settle(a Answer, err error) {
@@ -171,8 +169,7 @@ func (w *waiter) settled() bool {
 // When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call
 // does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
 // A question outside of any turn, or of a call in the background, has no such end: its decision calls for a turn as
-// soon as the session rests. After a lost lease the claim of the session has the receipts for decisions that Asks wait
-// for. Such an Ask returns when the outcome of the claim is known, also if ctx has ended before.
+// soon as the session rests.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -207,7 +204,7 @@ func (s *Session) ask(ctx context.Context, t *Turn, p Prompt) (a Answer, err err
 		}
 		w := s.expect(p.ID)
 		a, err = s.askWith(ctx, t, w, p, f)
-		if a, err = s.unexpect(p.ID, w, a, err); !errors.Is(err, errTakenBack) {
+		if s.unexpect(p.ID, w); !errors.Is(err, errTakenBack) {
 			break
 		}
 	}
@@ -315,9 +312,46 @@ func (s *Session) expect(prompt string) *waiter {
 	return w
 }
 
-// asker returns the waiter of the Asks that wait for a prompt, or that are about to return its settlement; nil without
-// one. The session is locked.
-func (s *Session) asker(prompt string) *waiter { return cmp.Or(s.waiters[prompt], s.returning[prompt]) }
+// unexpect removes an Ask that is about to return.
+func (s *Session) unexpect(prompt string, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.asks--; w.asks > 0 {
+		return
+	}
+	for _, by := range []map[string]*waiter{s.waiters, s.returning} {
+		if by[prompt] == w {
+			delete(by, prompt)
+		}
+	}
+}
+
+// asked reports whether an Ask waits for a prompt, or is about to return its settlement. The session is locked.
+func (s *Session) asked(prompt string) bool {
+	return cmp.Or(s.waiters[prompt], s.returning[prompt]) != nil
+}
+
+// keptDecision returns what a claim after a lost lease says about a decision, so that it is not taken for the decision
+// of a process that is gone: the agent has it, or something here waits for it: an Ask, the program that requested the
+// prompt without an Ask, or a call that continues with it, whose end is the receipt. It returns nil for a decision that
+// nothing here takes in, and for one whose turn is over: an Ask that still waits may end with the turn, and another
+// turn brings the decision then. If the Ask returns it, the receipt says so.
+func (s *Session) keptDecision(prompt string) events.Fact {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, returned := s.returned[prompt]
+	p := s.st.Prompts[prompt]
+	inCall := p != nil && !s.owesReceipt(s.st, prompt) // the end of its call is the receipt
+	if returned && !inCall {
+		return events.PromptDelivered{Prompt: prompt}
+	}
+	appended := p != nil && outlivesTurn(s.st, p) && !p.Unattended && !s.unasks[prompt]
+	over := p != nil && p.Turn != "" && p.Turn != turnID(s.st) && s.st.Tools[p.Call] == nil
+	if returned || appended || s.asked(prompt) && !over {
+		return events.PromptAttended{Prompt: prompt}
+	}
+	return nil
+}
 
 // attach says whether a prompt need not be requested: it is open under this epoch, or settled, then by which commit.
 func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
@@ -347,13 +381,15 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	adopted := func(st *session.State) bool {
 		p := st.Prompts[prompt]
-		return p == nil || p.Epoch == st.Epoch
+		return p == nil || p.Epoch == st.Epoch && !leavesTurn(st, p)
 	}
 	st := s.State()
 	if adopted(st) {
 		return nil
 	}
-	facts, err := s.adoption(ctx, []Adopt{{Prompts: []Prompt{{ID: prompt}}}}, st.Epoch)
+	p := st.Prompts[prompt]
+	facts, err := s.adoption(ctx, []Adopt{{Turn: leavesTurn(st, p), Calls: []string{p.Call},
+		Prompts: []Prompt{{ID: prompt}}}}, st.Epoch)
 	if err != nil || len(facts) == 0 {
 		return err
 	}
@@ -368,6 +404,13 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 		s.sayUnasked(underWay, Adopt{Prompts: []Prompt{{ID: prompt}}})
 	}
 	return err
+}
+
+// leavesTurn reports whether the open turn is that of a prompt, and an earlier process's: the prompt was adopted with
+// its call alone.
+func leavesTurn(st *session.State, p *session.Prompt) bool {
+	c := st.Tools[p.Call]
+	return st.Turn != nil && p.Turn == st.Turn.ID && st.Turn.Epoch < st.Epoch && (c == nil || !c.Background)
 }
 
 // readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
@@ -524,15 +567,25 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 func (s *Session) giveUp(prompt string) {
 	s.mu.Lock()
 	s.gaveUp[prompt] = true
-	if len(s.gaveUp) > returnedMax && s.st != nil {
-		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
-	}
+	s.forgetPrompts(s.gaveUp, prompt)
 	s.mu.Unlock()
 	s.sayUnattended(prompt)
 }
 
+// forgetPrompts removes the prompts that the session has no longer, except one, from a map that has grown. The session
+// is locked.
+func (s *Session) forgetPrompts(from map[string]bool, except string) {
+	if len(from) > returnedMax && s.st != nil {
+		maps.DeleteFunc(from, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != except })
+	}
+}
+
 // sayUnattended says in the log that no Ask waits for the decision about a prompt, if that is so when it is stored.
 func (s *Session) sayUnattended(prompt string) {
+	s.mu.Lock()
+	s.unasks[prompt] = true
+	s.forgetPrompts(s.unasks, prompt)
+	s.mu.Unlock()
 	s.appendLater(events.PromptUnattended{Prompt: prompt},
 		func(st *session.State) bool { return s.unattended(st, prompt) })
 }
@@ -574,13 +627,32 @@ func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool)
 func (s *Session) unattended(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
 	_, returned := s.returned[prompt]
-	if p == nil || p.Unattended || returned || s.asker(prompt) != nil {
+	if p == nil || p.Unattended || returned || s.asked(prompt) {
 		return false
 	}
 	c := st.Tools[p.Call]
 	if p.Epoch != st.Epoch && (c == nil || c.Epoch != st.Epoch) {
 		return false // nothing is left to this process
 	}
+	return outlivesTurn(st, p)
+}
+
+// unasked reports whether nothing waits here for an open prompt, as the log says, or as it said before a claim
+// requested the prompt again. A prompt that was requested without an Ask waits for this process until the log says
+// otherwise.
+func (s *Session) unasked(st *session.State, prompt string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := st.Prompts[prompt]
+	if p.Unattended {
+		s.unasks[prompt] = true
+	}
+	return p.Unattended || s.unasks[prompt] && !s.asked(prompt) && outlivesTurn(st, p)
+}
+
+// outlivesTurn reports whether a prompt belongs to no turn, or to a call in the background.
+func outlivesTurn(st *session.State, p *session.Prompt) bool {
+	c := st.Tools[p.Call]
 	return p.Turn == "" || c != nil && c.Background
 }
 
@@ -601,13 +673,15 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 		if call == "" {
 			continue
 		}
+		// a fact before this one, in the same commit, may adopt the call
+		left := s.adopted[call] || s.isLeft(call)
 		for id, p := range st.Prompts {
 			decided := p.Status == session.Answered || p.Status == session.Rejected
 			_, returned := s.returned[id]
 			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
 				returned = true // the open turn has brought it to the agent
 			}
-			alone := s.gaveUp[id] || s.adopted[call] && s.waiters[id] == nil
+			alone := s.gaveUp[id] || left && s.waiters[id] == nil
 			if p.Call == call && decided && alone && !returned {
 				return fmt.Errorf("%w: prompt %s of call %s in %s was %s, and no Ask has returned that", ErrUnread, id,
 					call, s.ref, p.Status)
@@ -688,7 +762,11 @@ func (s *Session) haveAll(facts []events.Event) {
 func (s *Session) haveOf(turn string) {
 	owes := func(st *session.State, prompt string) bool {
 		p := st.Prompts[prompt]
-		return p != nil && p.Status != session.Awaiting
+		if p == nil || p.Status == session.Awaiting {
+			return false
+		}
+		c := st.Tools[p.Call]
+		return p.Delivery != events.DeliverToolResult || c == nil || !c.Background // its end is the receipt
 	}
 	due := map[string]uint64{}
 	s.mu.Lock()

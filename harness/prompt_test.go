@@ -82,7 +82,7 @@ func TestAskAgain(t *testing.T) {
 	}
 	commits := w.state("s").Commits
 	second, third := ask(w.ctx, turn, p), ask(w.ctx, turn, p)
-	natstest.Until(t, "both to ask", func() bool { return harness.Asking(s, "p1") == 2 })
+	natstest.Until(t, "both to ask", func() bool { return harness.Asks(s, "p1") == 2 })
 	// behind both in the queue
 	check(t, s.Append(w.ctx, events.UsageReported{Turn: turn.ID(), Tokens: events.Tokens{Input: 1}}))
 	if n := w.state("s").Commits; n != commits+1 {
@@ -103,7 +103,7 @@ func TestAskAgain(t *testing.T) {
 	w.awaiting("s", "p3")
 	release := harness.Mute(s)
 	late := ask(w.ctx, turn, p)
-	natstest.Until(t, "both to ask", func() bool { return harness.Asking(s, "p3") == 2 && harness.Waiting(s) == 1 })
+	natstest.Until(t, "both to ask", func() bool { return harness.Asks(s, "p3") == 2 && harness.Waiting(s) == 1 })
 	w.mustAnswer("s", "p3", "green")
 	if a := got(t, first); a.err != nil {
 		t.Fatal(a.err)

@@ -2,10 +2,12 @@ package harness_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -14,90 +16,156 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// watched is a context that reports when a call has seen its end.
-type watched struct {
-	context.Context
-	seen chan struct{}
-	once *sync.Once
-}
-
-func watch(ctx context.Context) (watched, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	return watched{ctx, make(chan struct{}), new(sync.Once)}, cancel
-}
-
-// Err implements [context.Context]. An ended context is asked why it has ended.
-func (c watched) Err() error {
-	err := c.Context.Err()
-	if err != nil {
-		c.once.Do(func() { close(c.seen) })
+// inAClaim has a process ask outside of any turn, or in a turn, and lose its lease. A person answers, and the claim of
+// the session is stored without an acknowledgement: the process does not know that it has the session again. end ends
+// the context of the Ask. again gives the process its connection back.
+func (w *world) inAClaim(of func(s *harness.Session) asker, asksLater bool) (s *harness.Session, out chan asked,
+	end, again func()) {
+	w.t.Helper()
+	l := newLine(w.t, w.server.URL())
+	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
+	s = must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	check(w.t, h.Ready(w.ctx))
+	by := of(s)
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.t.Cleanup(cancel)
+	p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+	if asksLater {
+		f := events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Questions: question(),
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}
+		if turn, ok := by.(*harness.Turn); ok {
+			f.Turn = turn.ID()
+		}
+		check(w.t, s.Append(w.ctx, f))
+		w.mustAnswer("s", "p1", "red")
+		natstest.Until(w.t, "the answer to be read", func() bool {
+			return s.State().Prompts["p1"].Status == session.Answered
+		})
+	} else {
+		out = ask(ctx, by, p)
+		w.awaiting("s", "p1")
+		w.answerSilently("s", "p1")
 	}
-	return err
+	w.suspendedInAClaim(l, h, s, func() {
+		if asksLater {
+			out = ask(ctx, by, p)
+			natstest.Until(w.t, "the Ask to wait", func() bool { return harness.Waiting(s) == 1 })
+		}
+	})
+	if q := w.state("s").Prompts["p1"]; q == nil || q.Epoch != 2 {
+		w.t.Errorf("after the claim the prompt is %+v", q)
+	}
+	return s, out, cancel, func() {
+		l.cut()
+		l.deaf.Store(false)
+	}
 }
 
-// Value hides the context inside, so that [context.Cause] calls Err.
-func (c watched) Value(any) any { return nil }
+// outsideOrInATurn are the ways to ask: outside of any turn, and in one.
+func (w *world) outsideOrInATurn() map[string]func(s *harness.Session) asker {
+	return map[string]func(s *harness.Session) asker{
+		"outside": func(s *harness.Session) asker { return s },
+		"in a turn": func(s *harness.Session) asker {
+			return must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+		},
+	}
+}
 
-// TestAskWaitsForItsReceipt: a process claims its session again after a lost lease, and the claim has the receipt for
-// an answer that an Ask waits for. The context of that Ask ends before the outcome of the claim is known. The log says
-// that this process has the answer, so the Ask returns it.
-func TestAskWaitsForItsReceipt(t *testing.T) {
+// TestAskInAClaim: a process claims its session again after a lost lease while an Ask waits, and the answer is in the
+// log. The Ask returns the answer when the claim is known to be stored, and gives the receipt. No turn is owed.
+func TestAskInAClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		asksLater bool // the answer was read before the Ask began
 		lostAgain bool // the lease of the claim is lost before its outcome is known
 	}{
 		"while it asks": {}, "before it asks": {asksLater: true}, "in doubt": {lostAgain: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
-			w := newWorld(t)
-			l := newLine(t, w.server.URL())
-			h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-			check(t, h.Ready(w.ctx))
-			ctx, cancel := watch(w.ctx)
-			defer cancel()
-			p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
-			var out chan asked
-			if c.asksLater {
-				check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
-					Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
-				w.mustAnswer("s", "p1", "red")
-				natstest.Until(t, "the answer to be read", func() bool {
-					return s.State().Prompts["p1"].Status == session.Answered
-				})
-			} else {
-				out = ask(ctx, s, p)
-				w.awaiting("s", "p1")
-				w.answerSilently("s", "p1")
-			}
-			release := harness.Mute(s)
-			l.ends.Store(true) // with the claim
-			w.dropLease(h)
-			natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
-			if c.asksLater {
-				out = ask(ctx, s, p)
-				natstest.Until(t, "the Ask to wait", func() bool { return harness.Waiting(s) == 1 })
-			}
-			release()
-			w.until("s", "the receipt to be stored", func(st *session.State) bool {
-				return st.Epoch == 2 && st.Prompts["p1"] == nil
+		for _, place := range []string{"outside", "in a turn"} {
+			t.Run(name+" "+place, func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				w := newWorld(t)
+				s, out, _, again := w.inAClaim(w.outsideOrInATurn()[place], c.asksLater)
+				if f, owed := w.state("s").Owed(); owed {
+					t.Errorf("while an Ask waits for the answer, a turn is owed: %+v", f)
+				}
+				if c.lostAgain {
+					harness.Mute(s)() // the attempt to claim ends with its lease
+				}
+				again()
+				if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+					t.Errorf("the Ask returned %+v", a)
+				}
+				if epoch := s.State().Epoch; c.lostAgain && epoch < 3 {
+					t.Errorf("the answer was returned under epoch %d, before the session was claimed again", epoch)
+				}
+				w.until("s", "the receipt", func(st *session.State) bool { return st.Prompts["p1"] == nil })
 			})
-			cancel()
-			<-ctx.seen
-			if c.lostAgain {
-				harness.Mute(s)() // the attempt to claim ends with its lease
-			}
-			l.cut()
-			l.deaf.Store(false)
-			if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
-				t.Errorf("the log has the receipt, and the Ask returned %+v", a)
-			}
-			if epoch := s.State().Epoch; c.lostAgain && epoch < 3 {
-				t.Errorf("the answer was returned under epoch %d, before the session was claimed again", epoch)
-			}
-		})
+		}
 	}
+}
+
+// TestAskEndsInAClaim: the context of an Ask ends while the claim of its session is under way. The Ask returns at once,
+// without the answer, although the broker is away. The answer stays owed to the agent: outside of a turn as soon as the
+// session rests, in a turn when that turn has ended, however it ends.
+func TestAskEndsInAClaim(t *testing.T) {
+	for _, place := range []string{"outside", "in a turn"} {
+		for _, later := range []bool{false, true} {
+			t.Run(fmt.Sprint(place, ", asks later: ", later), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				w := newWorld(t)
+				s, out, end, again := w.inAClaim(w.outsideOrInATurn()[place], later)
+				end()
+				wantErr(t, got(t, out).err, context.Canceled)
+				again()
+				if place == "in a turn" {
+					check(t, s.OpenTurn().Complete(w.ctx, ""))
+				}
+				w.until("s", "a turn to be owed for the answer", func(st *session.State) bool {
+					f, owed := st.Owed()
+					return owed && f.Prompt == "p1"
+				})
+			})
+		}
+	}
+}
+
+// TestWorkEndsInAClaim: the lease is lost while an Ask of a handler waits, and the answer is stored. The broker goes
+// away while the claim of the session is under way, and then the context of Work ends. Work returns without the broker.
+func TestWorkEndsInAClaim(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	check(t, h.Ready(w.ctx))
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+			_, err := t.Ask(ctx, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+			return err
+		}})
+	}()
+	w.request("s", "t1", "x")
+	w.awaiting("s", "p1")
+	w.answerSilently("s", "p1")
+	w.suspendedInAClaim(l, h, s, func() {})
+	l.down.Store(true)
+	l.cut()
+	cancel()
+	select {
+	case err := <-done:
+		check(t, err)
+	case <-time.After(harness.LastWordMax + 5*time.Second):
+		t.Error("Work does not return while the broker is away")
+	}
+	l.down.Store(false)
+	l.deaf.Store(false)
+	w.until("s", "the answer to be kept for the next attempt", func(st *session.State) bool {
+		c, ok := st.Carries("p1")
+		return ok && c.Had == 0 || st.Prompts["p1"] != nil
+	})
 }
 
 // fills appends to a session until the log has no room, not even for a small fact.
@@ -149,6 +217,50 @@ func TestRefusedReceipts(t *testing.T) {
 	w.until("session", "the receipt, and that no Ask waits", func(st *session.State) bool {
 		return st.Prompts["answered"] == nil && st.Prompts["unattended"].Unattended
 	})
+}
+
+// TestClaimAgainInAFullLog: the log is full when a process that starts over claims its sessions. The broker refuses the
+// claims. The process loses neither its session nor the question that waits in it, and claims again until there is
+// room.
+func TestClaimAgainInAFullLog(t *testing.T) {
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	h := w.connect(pool)
+	asks := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
+	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
+	check(t, h.Ready(ctx))
+	turn := must[*harness.Turn](t)(asks.StartTurn(ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	out := ask(ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("session", "p1")
+	w.fills(filler)
+	nc := must[*nats.Conn](t)(nats.Connect(s.URL()))
+	defer nc.Close()
+	claims := must[*nats.Subscription](t)(nc.SubscribeSync(
+		b.Cell().LogSubject(ref("session"), events.WriterHarness)))
+	check(t, nc.Flush())
+	w.dropLease(h)
+	for range 3 { // the second one would be the settlement of a claim in doubt
+		must[*nats.Msg](t)(claims.NextMsgWithContext(ctx))
+	}
+	select {
+	case a := <-out:
+		t.Fatalf("the Ask returned: %+v, %v", a.answer, a.err)
+	case <-asks.Context().Done():
+		t.Fatalf("the session ended: %v", context.Cause(asks.Context()))
+	default:
+	}
+	if raised := must[bool](t)(b.Log.RaiseLimit(ctx)); !raised {
+		t.Fatal("the limit of the log was not raised")
+	}
+	check(t, h.Ready(ctx))
+	w.mustAnswer("session", "p1", "red")
+	if a := got(t, out); a.err != nil || a.answer.Choice() != "red" {
+		t.Errorf("%+v, %v", a.answer, a.err)
+	}
+	check(t, turn.Complete(ctx, "stop"))
 }
 
 // TestRefusedReceiptOfAStop: the log is full when the process stores the receipt for the stop of a turn that has ended.

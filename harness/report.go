@@ -300,8 +300,6 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 		return err
 	})
 	cause := context.Cause(run)
-	late, done := k.h.lastWord(ctx)
-	defer done()
 	var ends events.Fact = events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used}
 	if err != nil {
 		f, _ := failureOf(err)
@@ -313,7 +311,7 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 		}
 		ends = events.CompactionFailed{Compaction: c.Compaction, Error: f}
 	}
-	if err = s.appendEnd(late, nil, ends); errors.Is(err, ErrEnded) {
+	if err = s.appendEnd(k.late, nil, ends); errors.Is(err, ErrEnded) {
 		return nil // it was taken away
 	}
 	return err

@@ -19,8 +19,8 @@ type askReturn struct {
 
 // answeredOnItsWay has a first Ask for p1 give up, with the fact about that in the queue, and a second Ask wait. Then
 // the answer is read. Nothing is written until the caller receives from x.s.writing. end ends the context of the second
-// Ask. settled is the commit of the answer.
-func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askReturn, settled uint64) {
+// Ask.
+func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askReturn) {
 	x.t.Helper()
 	p, turn := Prompt{ID: "p1", OnOwnerLoss: events.LossKeep}, x.turn(StartOptions{ID: "t1"})
 	p.Questions = []events.Question{{ID: "q", Question: "?"}}
@@ -49,12 +49,12 @@ func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askRetu
 	x.queued(1)
 	end, out = start()
 	x.queued(2)
-	settled = x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: true,
+	x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: true,
 		Answers: []events.Answer{{Question: "q", Text: "blue"}}})
 	if err := x.s.catchUp(x.ctx); err != nil {
 		x.t.Fatal(err)
 	}
-	return end, out, settled
+	return end, out
 }
 
 // said counts the facts of each kind in the log, behind all that was queued.
@@ -81,54 +81,47 @@ func (x *inside) said() map[events.Kind]int {
 
 // TestTheAnswerThatAnAskReturns: a first Ask has given up, and the fact about that is not stored yet. A second Ask
 // waits, and its answer is read before it returns. The agent gets the answer once: from the second Ask, or, if its
-// context ends at that moment, by a turn. If a claim after a lost lease has the receipt, it is the Ask that returns it.
+// context ends at that moment, by a turn. A claim after a lost lease has no receipt for an answer that no Ask has
+// returned: it says that this process takes the answer in.
 func TestTheAnswerThatAnAskReturns(t *testing.T) {
-	for name, c := range map[string]struct{ ends, claims, stored, returns bool }{
-		"it returns":       {returns: true},
-		"its context ends": {ends: true},
-		"its context ends, a claim has the receipt":      {ends: true, claims: true, stored: true, returns: true},
-		"its context ends, a claim fails":                {ends: true, claims: true},
-		"it returns, and a claim has the receipt":        {claims: true, stored: true, returns: true},
-		"it returns, and a claim with the receipt fails": {claims: true, returns: true},
-	} {
+	for name, ends := range map[string]bool{"it returns": false, "its context ends": true} {
 		for of, background := range map[string]bool{"no call: ": false, "a call in the background: ": true} {
 			t.Run(of+name, func(t *testing.T) {
 				x := newInside(t)
-				end, out, settled := x.answeredOnItsWay(background)
-				if c.claims && !x.s.receiptDue("p1", settled) {
-					t.Error("the claim does not have the receipt")
+				end, out := x.answeredOnItsWay(background)
+				if f := x.s.keptDecision("p1"); f != (events.PromptAttended{Prompt: "p1"}) {
+					t.Errorf("a claim would say %+v", f)
 				}
-				if c.ends {
+				if ends {
 					end()
-				}
-				if c.ends && c.claims { // the Ask has taken its request back, and waits for the claim
-					x.queued(1)
-				}
-				if c.claims {
-					x.s.knowReceipts(c.stored)
-				}
-				if !c.ends {
+				} else {
 					<-x.s.writing
 				}
 				r := <-out
-				if c.ends {
+				if ends {
 					<-x.s.writing
 				}
-				if c.returns != (r.err == nil) || c.returns && r.answer.Status != session.Answered {
+				if ends == (r.err == nil) || !ends && r.answer.Status != session.Answered {
 					t.Errorf("the Ask returns %+v, %v", r.answer, r.err)
 				}
-				if background && c.returns {
+				if background && !ends {
 					if err := x.s.Call("c1").Complete(x.ctx, "blue"); err != nil {
 						t.Error(err)
 					}
 				}
 				said := x.said()
-				if (said["prompt.unattended"] == 0) != c.returns ||
-					said["prompt.delivered"] > 0 != (c.returns && !background) {
+				if (said["prompt.unattended"] == 0) == ends || said["prompt.delivered"] > 0 != (!ends && !background) {
 					t.Errorf("stored are %v", said)
 				}
 				if len(x.s.returning) > 0 || len(x.s.waiters) > 0 {
 					t.Errorf("returning %v, waiting %v", x.s.returning, x.s.waiters)
+				}
+				want := events.Fact(events.PromptDelivered{Prompt: "p1"})
+				if ends {
+					want = nil
+				}
+				if f := x.s.keptDecision("p1"); f != want {
+					t.Errorf("after that a claim would say %+v", f)
 				}
 			})
 		}

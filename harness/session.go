@@ -43,9 +43,9 @@ type Session struct {
 	why       error  // apart: what calls fail with
 	term      *term  // the incarnation that owns it
 	epoch     uint64 // of that ownership
-	// claiming is the incarnation of this process whose claim was sent last. If no answer came, its outcome is in
-	// doubt.
-	claiming string
+	// claiming are the incarnations of this process whose claims were sent since it last knew that it owned the
+	// session. Each of them may be stored, or still be.
+	claiming []string
 	resumed  chan struct{} // suspended: closed when that is over
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -53,6 +53,7 @@ type Session struct {
 	queue   []*write // in the order of the calls; what is under way stays in front until it is stored
 	unacked *unacked // the commit under way, or whose outcome is in doubt
 	running bool     // a goroutine sends the queue
+	rest    []*write // of claims after a lost lease, until all of it is known to have an outcome
 	kept    []*write // refused by the broker, without a caller who waits: they are queued again
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
@@ -66,10 +67,11 @@ type Session struct {
 	returning map[string]*waiter
 	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
-	receipts  *claimReceipts      // in the claim that was sent last, while its outcome is not known; nil: none are
 	returned  map[string]string   // prompts whose settlement an Ask has returned, and the turn that was open then
 	shown     map[string]shown    // what people see of prompts that this process has requested, or compared
 	gaveUp    map[string]bool     // prompts whose Ask returned before they were settled, and that no Ask waits for
+	unasks    map[string]bool     // prompts that this process has called unattended, in the log or in a queued fact
+	since     uint64              // the epoch in which it was taken; a claim after a lost lease keeps it
 	adopted   map[string]bool     // calls that this process adopted, and has not ended
 	unrun     map[string]*write   // calls of steps whose functions did not run, and the writes that begin them
 	results   map[string]*ranStep // results of steps that ran, by call, until they are stored
@@ -97,7 +99,7 @@ func newSession(h *Harness, ref events.Ref) *Session {
 	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), indexing: make(chan struct{}, 1),
 		why:     ErrReleased,
 		waiters: map[string]*waiter{}, returning: map[string]*waiter{}, returned: map[string]string{},
-		gaveUp: map[string]bool{}, shown: map[string]shown{},
+		gaveUp: map[string]bool{}, unasks: map[string]bool{}, shown: map[string]shown{},
 		adopted: map[string]bool{}, unrun: map[string]*write{},
 		results: map[string]*ranStep{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
@@ -413,7 +415,9 @@ func (s *Session) foldOne(c *events.Commit) {
 	if c.Seq <= s.st.Seq {
 		return
 	}
+	left := s.leftCalls(c)
 	res := s.st.Fold(c)
+	s.answersFor(left)
 	s.last = log.LastOf(c)
 	if s.unacked != nil && len(c.Events) > 0 && c.Events[0].ID == s.unacked.first {
 		s.settleUnacked(nil)
@@ -423,6 +427,44 @@ func (s *Session) foldOne(c *events.Commit) {
 		s.settle(&res.Feed[i], c.Seq)
 	}
 	s.checkOwnership() // after each commit: an answer that comes after the fence is the successor's
+}
+
+// leftCalls returns the calls of earlier processes that a commit names as open: it adopts them if it is this process's.
+// The session is locked.
+func (s *Session) leftCalls(c *events.Commit) (calls []string) {
+	for i := range c.Events {
+		call := ""
+		switch f := c.Events[i].Fact.(type) {
+		case events.ToolStarted:
+			call = f.Call
+		case events.PromptRequested:
+			call = f.Call
+			if p := s.st.Prompts[f.Prompt]; call == "" && p != nil {
+				call = p.Call
+			}
+		}
+		if s.isLeft(call) {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// isLeft reports whether an earlier process has left a call, and this one has not adopted it. The session is locked.
+func (s *Session) isLeft(call string) bool {
+	c := s.st.Tools[call]
+	return c != nil && c.Epoch < s.since
+}
+
+// answersFor takes the calls that are adopted now for calls whose decisions no Ask here has returned, however they were
+// adopted: by a call of [Turn.Tool], for example, or by a new question in them. The session is locked.
+func (s *Session) answersFor(calls []string) {
+	for _, id := range calls {
+		if s.st.Tools[id] != nil && !s.isLeft(id) {
+			s.adopted[id] = true
+			go s.sayUnasked(false, Adopt{Calls: []string{id}}) // it locks the session
+		}
+	}
 }
 
 // checkOwnership notices that the session is no longer this process's: of a suspended one as of one that it owns. A
@@ -436,7 +478,7 @@ func (s *Session) checkOwnership() {
 	case st.Closed != nil:
 		s.part(ErrSessionClosed)
 	case st.Owned && st.Epoch == s.epoch && st.Incarnation == s.term.incarnation:
-	case st.Owned && s.ownership == suspended && st.Incarnation == s.claiming:
+	case st.Owned && s.ownership == suspended && slices.Contains(s.claiming, st.Incarnation):
 	case st.Epoch == s.epoch && st.Left == session.LeftReleased:
 		s.part(ErrReleased)
 	default:
@@ -493,7 +535,6 @@ func (s *Session) part(why error) {
 		s.finish(o, err)
 	}
 	s.queue, s.kept, s.unacked = nil, nil, nil
-	s.knowReceiptsLocked(false)
 	for id, w := range s.waiters {
 		delete(s.waiters, id)
 		if w.endsWith(why) {

@@ -89,6 +89,7 @@ func TestAnotherQuestionUnderTheID(t *testing.T) {
 				out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Title: q.Title, Questions: q.Questions,
 					Deadline: time.Now().Add(time.Hour), NonBlocking: true, Native: "other"})
 				if name == "open" {
+					natstest.Until(t, "both to wait", func() bool { return harness.Asks(s, "p1") == 2 })
 					w.mustAnswer("s", "p1", "red")
 				}
 				if a := got(t, out); a.err != nil || a.answer.Choice() != "red" {

@@ -194,9 +194,11 @@ func firstOf(ids []string) string {
 	return ids[0]
 }
 
-// OpenTurn returns the handle of the open turn if it is this process's: started by it, or adopted. The caller runs an
-// adopted turn from then on, and [Harness.Work] leaves it alone. It returns nil while a handler of Work runs the turn:
-// the handler has the handle, and nothing else may run the turn beside it.
+// OpenTurn returns the handle of the open turn if it is this process's: started by it, or adopted, wholly or a call of
+// it that the turn waits for. The caller runs an adopted turn from then on, and [Harness.Work] leaves it alone. A turn
+// of which only a call was adopted is recovered when that call has ended; until then its context says that a person
+// stops it. OpenTurn returns nil while a handler of Work runs the turn: the handler has the handle, and nothing else
+// may run the turn beside it.
 func (s *Session) OpenTurn() *Turn {
 	s.mu.Lock()
 	if s.st != nil && s.st.Turn != nil && s.st.Turn.ID == s.atWork {
@@ -210,7 +212,24 @@ func (s *Session) OpenTurn() *Turn {
 		}
 	}
 	s.mu.Unlock()
-	return s.openTurn()
+	return s.turnOfThis()
+}
+
+// turnOfThis returns the handle of the open turn if this process has the turn, or a call that the turn waits for.
+func (s *Session) turnOfThis() *Turn {
+	if t := s.openTurn(); t != nil {
+		return t
+	}
+	s.mu.Lock()
+	id := ""
+	if s.ownership != apart && s.st.Runs(turnID(s.st)) {
+		id = s.st.Turn.ID
+	}
+	s.mu.Unlock()
+	if id == "" {
+		return nil
+	}
+	return s.handle(id)
 }
 
 // workOn records that a handler of Work is about to run a turn; "": none.
@@ -220,6 +239,7 @@ func (s *Session) workOn(turn string) {
 	s.atWork = turn
 }
 
+// openTurn returns the handle of the open turn if this process started it, or adopted it.
 func (s *Session) openTurn() *Turn {
 	s.mu.Lock()
 	id := ""
@@ -264,7 +284,8 @@ func (t *Turn) Session() *Session { return t.s }
 // brings; [session.WorkTurn] says which field is set for which cause. Of a turn that [Session.StartTurn] began, the
 // decisions are named only: [Session.Answer] reads them. Of an adopted turn, decisions about questions that
 // the turn itself asked are returned by [Turn.Ask], under the same id. While this process is not known to own the
-// session (its lease is overdue or lost, or another process has the session), the decisions are named only, too.
+// session (its lease is overdue or lost, or another process has the session), the decisions are named only, too, and
+// the content of a message that an answer became is left out.
 func (t *Turn) Request() session.WorkTurn {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -278,11 +299,17 @@ func (t *Turn) Request() session.WorkTurn {
 func named(t session.WorkTurn) session.WorkTurn {
 	prompts := t.Prompts
 	t.Prompts = nil
+	if bringsAnswer(t) {
+		t.Content, t.Ref = nil, ""
+	}
 	for _, p := range prompts {
 		t.Prompts = append(t.Prompts, session.TurnPrompt{Prompt: p.Prompt, Seq: p.Seq, Title: p.Title, Omitted: true})
 	}
 	return t
 }
+
+// bringsAnswer reports whether the message of a turn is what an answer became: its content is a decision, too.
+func bringsAnswer(t session.WorkTurn) bool { return session.IsAnswer(t.Message) }
 
 // Context ends when the turn ends or must end. Its cause is the reason: [ErrStopped], a stop was requested: stop, then
 // call [Turn.Stop]; [ErrEnded]; or the cause of the session's end. Under [LeaseRestart] it is a new one once the

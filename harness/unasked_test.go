@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // asksOutside has a process ask "out" outside of any turn, and "one" and "two" in the call c1, which outlives its turn.
@@ -307,6 +308,83 @@ func TestRequestedWithoutAnAsk(t *testing.T) {
 			e, _ := st.Ended(session.EntityPrompt, "p1")
 			if !e.DeliveredAt.IsZero() || e.Outcome != string(session.Answered) {
 				t.Errorf("people see %+v", e)
+			}
+		})
+	}
+}
+
+// TestAppendedOverALostLease: a program requests a prompt by Append, without an Ask, and its lease is lost. The prompt
+// waits for the program, which still has the session, and so does the decision about it, also one of before the claim.
+// An adopted prompt that no Ask waits for is the opposite: its decision is owed.
+func TestAppendedOverALostLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		call                       string
+		before, given, adopt, says bool
+	}{
+		"answered before the claim":                 {before: true},
+		"answered after the claim":                  {},
+		"in a call, answered before the claim":      {call: "c1", before: true},
+		"in a call, answered after the claim":       {call: "c1"},
+		"an Ask gave up, answered before the claim": {before: true, given: true},
+		"an Ask gave up, answered after the claim":  {given: true},
+		"adopted without an Ask, answered before":   {before: true, adopt: true},
+		"adopted without an Ask, answered after":    {adopt: true},
+		"adopted with its call, answered before":    {call: "c1", before: true, adopt: true},
+		"an Ask gave up in a call, answered before": {call: "c1", before: true, given: true},
+		"an Ask gave up in a call, answered after":  {call: "c1", given: true},
+		"the program says so, answered before":      {before: true, says: true},
+		"the program says so, answered after":       {says: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			check(t, h.Ready(w.ctx))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "watch", Background: true}))
+			asks := left("p1", c.call)
+			f := events.PromptRequested{Prompt: "p1", Call: c.call, PromptKind: events.PromptQuestion,
+				Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep,
+				Blocking: new(bool)}
+			if c.call != "" {
+				f.Turn = "t1"
+			}
+			check(t, s.Append(w.ctx, f))
+			check(t, turn.Complete(w.ctx, "stop"))
+			if c.adopt {
+				h = w.connect()
+				adopt := harness.Adopt{Prompts: []harness.Prompt{{ID: "p1"}}}
+				if c.call != "" {
+					adopt.Calls = []string{c.call}
+				}
+				s = must[*harness.Session](t)(h.Claim(w.ctx, "s", adopt))
+				check(t, h.Ready(w.ctx))
+			}
+			if c.given {
+				over, cancel := context.WithCancel(w.ctx)
+				out := ask(over, s, asks)
+				w.awaiting("s", "p1")
+				cancel()
+				wantErr(t, got(t, out).err, context.Canceled)
+			}
+			if c.says {
+				check(t, s.Append(w.ctx, events.PromptUnattended{Prompt: "p1"}))
+			}
+			epoch := w.state("s").Epoch
+			if c.before {
+				w.mustAnswer("s", "p1", "red")
+			}
+			w.dropLease(h)
+			w.until("s", "the claim", func(st *session.State) bool { return st.Epoch == epoch+1 })
+			check(t, s.Regain(w.ctx))
+			if !c.before {
+				w.mustAnswer("s", "p1", "red")
+			}
+			_, owed := w.state("s").Owed()
+			recovers, due := len(w.recovers(reconciler.Alive)) > 0, c.given || c.adopt || c.says
+			if owed != due || recovers != due {
+				t.Errorf("the decision is owed: %t, and recovery acts: %t", owed, recovers)
 			}
 		})
 	}

@@ -142,7 +142,9 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		h.dirty[id] = true
 	}
 	h.mu.Unlock()
-	k := &workLoop{h: h, w: w, busy: map[string]*place{}}
+	late, done := h.lastWord(ctx)
+	defer done()
+	k := &workLoop{h: h, w: w, late: late, busy: map[string]*place{}}
 	again := time.NewTicker(checkAgainS * time.Second)
 	defer again.Stop()
 	k.markOffers()
@@ -178,6 +180,7 @@ func (k *workLoop) markOffers() {
 type workLoop struct {
 	h    *Harness
 	w    Worker
+	late context.Context // for the last facts of handlers and the releases: one bound for all of them
 	wg   sync.WaitGroup
 	warn sync.Once // that Compact is missing
 
@@ -378,15 +381,13 @@ func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error)
 	if !s.isWorks() {
 		return false, nil
 	}
-	late, cancel := k.h.lastWord(ctx)
-	defer cancel()
 	claimed := func(st *session.State) (bool, error) { return !s.works || s.runsBeside(st), nil }
 	switch {
 	case ctx.Err() != nil:
 		s.giveBackTurn(func() bool { return s.works && !s.runsBeside(s.st) })
-		err = s.appendEnd(late, claimed, events.SessionReleased{Reason: reasonWorked})
+		err = s.appendEnd(k.late, claimed, events.SessionReleased{Reason: reasonWorked})
 	case s.openTurn() == nil:
-		err = s.leave(late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
+		err = s.leave(k.late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
 	default:
 		return false, nil
 	}
@@ -665,7 +666,8 @@ func (j *workItem) wanted(st *session.State) (done bool) {
 	case j.compaction != nil:
 		j.gone = st.Pending.Compaction == nil || st.Pending.Compaction.ID != j.compaction.Compaction
 	default:
-		j.gone = st.Pending.Turn == nil || st.Pending.Turn.ID != j.turn.Turn || !takeable(st, false, true)
+		j.gone = st.Pending.Turn == nil || st.Pending.Turn.ID != j.turn.Turn || !takeable(st, false, true) ||
+			slices.ContainsFunc(j.turn.Prompts, func(p session.TurnPrompt) bool { return !st.Brings(p.Prompt) })
 	}
 	return j.gone
 }
@@ -752,9 +754,7 @@ func (k *workLoop) run(ctx context.Context, t *Turn) error {
 		k.h.log.Error().Str("session", t.s.ref.String()).Str("entity", session.EntityTurn).Str("id", t.id).AnErr("err",
 			err).Msg("the handler of the turn failed")
 	}
-	late, done := k.h.lastWord(ctx)
-	defer done()
-	if err = k.endTurn(late, t, cause, err, ctx.Err() != nil); errors.Is(err, ErrEnded) {
+	if err = k.endTurn(k.late, t, cause, err, ctx.Err() != nil); errors.Is(err, ErrEnded) {
 		return nil
 	}
 	return err

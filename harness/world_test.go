@@ -338,7 +338,9 @@ func ended(t testing.TB, ctx context.Context) error {
 // sendsFirst has a fact under way that no broker takes: what is said next waits behind it, and was not sent.
 func (w *world) sendsFirst(s *harness.Session) {
 	w.t.Helper()
-	go func() { _ = s.Append(w.ctx, events.ToolStarted{Call: "first", Name: "make", Background: true}) }()
+	go func() {
+		_ = s.Append(w.ctx, events.MessageAccepted{Message: "first", Synthetic: true, Content: []byte(`"x"`)})
+	}()
 	natstest.Until(w.t, "a fact to be sent", func() bool { return harness.HandedOver(s) == 1 })
 }
 
