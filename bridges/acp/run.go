@@ -61,7 +61,7 @@ type Runner struct {
 type EndedError struct{ Reason string }
 
 // Error implements error.
-func (e *EndedError) Error() string { return "acp: the agent's process ended: " + e.Reason }
+func (e *EndedError) Error() string { return "the agent's process ended: " + e.Reason }
 
 // run is one run.
 type run struct {
@@ -209,7 +209,7 @@ func (x *run) said(in input) {
 		x.Say("the editor's input cannot be read: " + in.err.Error())
 	}
 	if errors.Is(in.err, agent.ErrLineTooLong) { // the editor is there: its requests get an error
-		x.fault = fmt.Errorf("acp: the editor's input: %w", in.err)
+		x.fault = fmt.Errorf("the editor's input: %w", in.err)
 		x.end()
 		return
 	}

@@ -614,7 +614,7 @@ func (st *store) leave(wait time.Duration, why string) {
 	st.cancel()
 	st.working.Wait()
 	if n > 0 {
-		st.say(fmt.Sprintf("%d facts are not stored", n))
+		st.say(fmt.Sprintf("facts that are not stored: %d", n))
 	}
 }
 

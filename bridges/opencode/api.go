@@ -25,7 +25,7 @@ const (
 )
 
 // errUnsupported says that the server does not have the endpoint: it answers unknown routes with its web page.
-var errUnsupported = errors.New("opencode: the server does not have this endpoint")
+var errUnsupported = errors.New("the server does not have this endpoint")
 
 // statusError is a refusal of the server.
 type statusError struct {
@@ -34,7 +34,7 @@ type statusError struct {
 }
 
 // Error names the status.
-func (e *statusError) Error() string { return fmt.Sprintf("opencode: status %d: %s", e.Code, e.Text) }
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Text) }
 
 // refused reports whether the server understood the request and refused it: a repetition is refused, too.
 func refused(err error) bool {
@@ -59,7 +59,7 @@ type api struct {
 func newAPI(address string) (*api, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("opencode: address %.100q: want http://host:port", redacted(u, address))
+		return nil, fmt.Errorf("address %.100q: want http://host:port", redacted(u, address))
 	}
 	return &api{base: u, client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
 		MaxIdleConnsPerHost: 8}}}, nil
@@ -95,25 +95,25 @@ func (a *api) call(ctx context.Context, method, address string, in, out any) err
 	if in != nil {
 		raw, err := json.Marshal(in)
 		if err != nil {
-			return fmt.Errorf("opencode: encode a request: %w", err)
+			return fmt.Errorf("encode a request: %w", err)
 		}
 		body = bytes.NewReader(raw)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
-		return fmt.Errorf("opencode: %w", err)
+		return err
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := a.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("opencode: %w", err)
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, replyBytesMax))
 	if err != nil {
-		return fmt.Errorf("opencode: read the reply of %s: %w", req.URL.Path, err)
+		return fmt.Errorf("read the reply of %s: %w", req.URL.Path, err)
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
@@ -128,7 +128,7 @@ func (a *api) call(ctx context.Context, method, address string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("opencode: the reply of %s: %w", req.URL.Path, err)
+		return fmt.Errorf("the reply of %s: %w", req.URL.Path, err)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ type stream struct {
 }
 
 // errSilent says that the server sent nothing, not even a heartbeat.
-var errSilent = fmt.Errorf("opencode: the server was silent for %s", silenceMax)
+var errSilent = fmt.Errorf("the server was silent for %s", silenceMax)
 
 // events connects to the event stream, and returns when the server has said that it is connected.
 func (a *api) events(ctx context.Context) (*stream, error) {
@@ -163,18 +163,18 @@ func (a *api) events(ctx context.Context) (*stream, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.at("", "global", "event"), nil)
 	if err != nil {
-		return fail(fmt.Errorf("opencode: %w", err))
+		return fail(err)
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	res, err := a.client.Do(req) //nolint:bodyclose // the stream closes it
 	if err != nil {
-		return fail(fmt.Errorf("opencode: %w", err))
+		return fail(err)
 	}
 	s := &stream{body: res.Body, reader: bufio.NewReader(res.Body), silence: silence, cancel: cancel}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		s.close()
-		return nil, fmt.Errorf("opencode: the event stream: status %d, type %q", res.StatusCode, kind)
+		return nil, fmt.Errorf("the event stream: status %d, type %q", res.StatusCode, kind)
 	}
 	for {
 		raw, err := s.next()
@@ -197,7 +197,7 @@ func (s *stream) next() (json.RawMessage, error) {
 	for {
 		line, tooLong, err := readLine(s.reader, lineBytesMax)
 		if err != nil {
-			return nil, fmt.Errorf("opencode: the event stream ended: %w", err)
+			return nil, fmt.Errorf("the event stream ended: %w", err)
 		}
 		s.silence.Reset(silenceMax)
 		line = bytes.TrimRight(line, "\r\n")
@@ -220,6 +220,6 @@ func (s *stream) waiting() bool { return s.reader.Buffered() > 0 }
 
 func (s *stream) close() {
 	s.silence.Stop()
-	s.cancel(errors.New("opencode: the event stream was closed"))
+	s.cancel(errors.New("the event stream was closed"))
 	_ = s.body.Close()
 }

@@ -196,7 +196,7 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 		return err
 	}
 	if !slices.Contains(marks, mark) {
-		return errors.New("opencode: the server restarted while the bridge connected to it")
+		return errors.New("the server restarted while the bridge connected to it")
 	}
 	if err := r.compareAll(ctx); err != nil {
 		return err
@@ -777,7 +777,7 @@ func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) 
 		}
 		same := n.Idle && string(messages) == string(before)
 		if err := json.Unmarshal(messages, &n.Messages); err != nil {
-			return nil, fmt.Errorf("opencode: the messages of %s: %w", id, err)
+			return nil, fmt.Errorf("the messages of %s: %w", id, err)
 		}
 		if same {
 			return n, nil

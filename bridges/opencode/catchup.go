@@ -19,7 +19,7 @@ const (
 )
 
 // errMoves says that a session changed each time that it was read.
-var errMoves = errors.New("opencode: the session changed each time that it was read")
+var errMoves = errors.New("the session changed each time that it was read")
 
 // owe records that a session is to be compared. taken: recovery took it from this process.
 func (l *life) owe(id string, taken bool) {

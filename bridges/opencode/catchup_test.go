@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -57,14 +58,7 @@ func TestLiveTakenByRecovery(t *testing.T) {
 				return len(st.made("question/que_1/reply", "SQLite")) == 1
 			})
 			st.until("ses_1", "a turn runs", func(s *fold.State) bool { return s.Turn != nil })
-			st.part("ses_1", "a-msg_1", storedTool("p-call_1", "call_1", "question", "completed",
-				object{"output": "x"}))
-			st.put("ses_1", assistant("a-msg_1", "msg_1", object{"finish": finishCalls,
-				"time": object{"created": 1, "completed": 2}}))
-			st.put("ses_1", assistant("b-msg_1", "msg_1", nil))
-			st.put("ses_1", assistant("b-msg_1", "msg_1", object{"finish": "stop",
-				"time": object{"created": 1, "completed": 2}}))
-			st.status("ses_1", false)
+			st.runOn()
 			end := st.until("ses_1", "the turn completed", completed)
 			if end.LastTurn.ID != was.Turn.ID && end.LastTurn.OfTurn != was.Turn.ID {
 				t.Errorf("the last turn is %+v", end.LastTurn)
@@ -84,6 +78,72 @@ func TestLiveTakenByRecovery(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runOn is the rest of the run of ses_1 after its question is answered.
+func (st *stage) runOn() {
+	st.part("ses_1", "a-msg_1", storedTool("p-call_1", "call_1", "question", "completed", object{"output": "x"}))
+	st.put("ses_1", assistant("a-msg_1", "msg_1", object{"finish": finishCalls,
+		"time": object{"created": 1, "completed": 2}}))
+	st.put("ses_1", assistant("b-msg_1", "msg_1", nil))
+	st.put("ses_1", assistant("b-msg_1", "msg_1", object{"finish": "stop",
+		"time": object{"created": 1, "completed": 2}}))
+	st.status("ses_1", false)
+}
+
+// answeredWhileTaken has recovery take a session whose question waits, a person answer, and the bridge bring the
+// answer. The server has taken it, and replies when seen is closed. was is the session before.
+func (st *stage) answeredWhileTaken() (was *fold.State, seen chan struct{}) {
+	st.t.Helper()
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	was, seen = st.until("ses_1", "a question waits", awaits(1)), make(chan struct{})
+	st.set(func() {
+		st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
+		st.onReply = func() { <-seen }
+	})
+	st.recover("ses_1")
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	st.set(func() { delete(st.refuse, "GET /session/ses_1/message") })
+	natstest.Until(st.t, "the server has the answer", func() bool {
+		return len(st.made("question/que_1/reply", "SQLite")) == 1
+	})
+	return was, seen
+}
+
+// A server that has a decision runs on at once: what it does before the bridge knows that the decision has arrived
+// belongs to the turn that brought it.
+func TestLiveRunsOnAtOnce(t *testing.T) {
+	st := newStage(t)
+	was, seen := st.answeredWhileTaken()
+	st.runOn()
+	st.run("ses_2", "msg_2", "call_2", "bash")
+	st.until("ses_2", "it runs", func(s *fold.State) bool { return len(s.Tools) == 1 }) // so the events before are read
+	close(seen)
+	end := st.until("ses_1", "the turn ended", func(s *fold.State) bool {
+		return s.Turn == nil && s.Pending.Turn == nil
+	})
+	// it is the run's own turn if the bridge claimed the session before the answer
+	if l := end.LastTurn; l.OfTurn != was.Turn.ID && l.ID != was.Turn.ID || l.Outcome != fold.OutcomeCompleted {
+		t.Errorf("the last turn is %+v", end.LastTurn)
+	}
+	if got := st.made("que_1"); len(got) != 1 {
+		t.Errorf("the server got %q", got)
+	}
+}
+
+// A person stops a turn while it brings a decision to a run that it has joined. The run is aborted.
+func TestLiveStopWhileADecisionIsBrought(t *testing.T) {
+	st := newStage(t)
+	_, seen := st.answeredWhileTaken()
+	st.until("ses_1", "a turn runs", func(s *fold.State) bool { return s.Turn != nil })
+	if !st.ask("stop", request.Stop{Ref: ref("ses_1"), By: "ada"}) {
+		t.Fatal("the stop is refused")
+	}
+	st.until("ses_1", "the stop is read", func(s *fold.State) bool { return s.Pending.Stop == nil || s.Turn == nil })
+	close(seen)
+	natstest.Until(t, "the run is aborted", func() bool { return len(st.made("ses_1/abort")) > 0 })
 }
 
 // Recovery has closed the run of a session that it took. The run continues as a turn of its own, and so do its prompts.

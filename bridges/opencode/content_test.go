@@ -219,7 +219,7 @@ func TestLiveHiddenRefusal(t *testing.T) {
 			return s.Turn == nil && s.LastTurn != nil && s.LastTurn.Outcome == "failed"
 		})
 		said := newestOf[events.TurnFailed](st).Error.Text
-		if !strings.Contains(said, "OpenCode refused the message: opencode: status 400") ||
+		if !strings.Contains(said, "OpenCode refused the message: status 400") ||
 			strings.Contains(said, "<html>no") == none {
 			t.Errorf("none %t: %q, %+v", none, said, s.LastTurn)
 		}
@@ -297,7 +297,7 @@ func TestHiddenAnswerIsBrought(t *testing.T) {
 		WorkPrompt: fold.WorkPrompt{Status: fold.Answered,
 			Answers: []events.Answer{{Question: "q1", Selected: []string{"option 2"}}}}}}
 	some, err := r.tellAll(t.Context(), &life{asked: map[string]*asking{}}, stored{ID: "ses_1", Directory: "/w"},
-		&Snapshot{Questions: []json.RawMessage{asked}}, decided)
+		&Snapshot{Questions: []json.RawMessage{asked}}, decided, func() func() { return func() {} })
 	if err != nil || !some || len(f.made("question/que_1/reply", `[["SQLite"]]`)) != 1 {
 		t.Errorf("brought %t, %v: %q", some, err, f.made("reply"))
 	}

@@ -46,6 +46,8 @@ type fakeServer struct {
 	boots    int               // so many of the next requests for MCP entries get no reply
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
+	// onReply is called, unlocked, after a decision about a prompt was taken and before its request is answered
+	onReply func()
 	// onPrompt is called, unlocked, after prompt_async was accepted
 	onPrompt func(session string, body object)
 }
@@ -330,7 +332,11 @@ func (f *fakeServer) serve(w http.ResponseWriter, req *http.Request) {
 	if muted {
 		f.mute = ""
 	}
+	taken := f.onReply
 	f.mu.Unlock()
+	if taken != nil && strings.Contains(route, "/reply") {
+		taken()
+	}
 	if muted {
 		hangUp(w)
 		return

@@ -268,7 +268,7 @@ func (r *follower) complete(ctx context.Context, all []stored, s stored, m *open
 }
 
 // errNoEvents says that the durable log of the server has nothing of a session.
-var errNoEvents = errors.New("opencode: the history has no event of the session")
+var errNoEvents = errors.New("the history has no event of the session")
 
 // durable is one event of the server's durable log.
 type durable struct {

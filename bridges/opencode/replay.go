@@ -42,13 +42,13 @@ func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	}
 	h, err := p.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("opencode: replay: %w", err)
+		return fmt.Errorf("replay: %w", err)
 	}
 	l := &play{Player: p, h: h, sessions: map[string]*harness.Session{}, from: steps[0].At, began: time.Now()}
 	for i := range steps {
 		last := i == len(steps)-1
 		if err = l.step(ctx, &steps[i], last); err != nil {
-			return l.leave(ctx, fmt.Errorf("opencode: replay: step %d of %d: %w", i+1, len(steps), err))
+			return l.leave(ctx, fmt.Errorf("replay: step %d of %d: %w", i+1, len(steps), err))
 		}
 	}
 	switch {
@@ -209,7 +209,7 @@ func (l *play) leave(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
 	defer cancel()
 	if err := l.h.Close(ctx); err != nil && why == nil {
-		return fmt.Errorf("opencode: replay: %w", err)
+		return fmt.Errorf("replay: %w", err)
 	}
 	return why
 }

@@ -60,7 +60,7 @@ func ReadTrace(r io.Reader) (Trace, error) {
 			return t, nil
 		}
 		if err != nil {
-			return t, fmt.Errorf("opencode: read a trace, line %d: %w", n, err)
+			return t, fmt.Errorf("read a trace, line %d: %w", n, err)
 		}
 	}
 }

@@ -58,12 +58,15 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	if err != nil {
 		return err
 	}
-	n, brought, err := r.untilIdle(ctx, l, s, w.Prompts)
+	n, brought, err := r.untilIdle(ctx, l, s, t)
 	if err != nil {
+		if r.hasJoined(t) {
+			return r.unless(ctx, l, s, err) // the run is the turn's to abort
+		}
 		return err
 	}
 	if brought {
-		return r.runsOn(ctx, l, s, t, n)
+		return r.runsOn(ctx, l, s, t)
 	}
 	messages := decodeMessages(n)
 	last := lastMessage(messages, roleUser, "")
@@ -112,7 +115,7 @@ func (r *follower) unless(ctx context.Context, l *life, s stored, err error) err
 }
 
 // errAnother says that another process of the server answers.
-var errAnother = errors.New("opencode: another process of the server answers")
+var errAnother = errors.New("another process of the server answers")
 
 // send sends a message until the server has taken or refused it. Sent again, it is the same message: its ids are the
 // same. A process without the mark gets nothing: the turn ends with the process that it was requested of.
@@ -208,24 +211,36 @@ func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []st
 	}
 }
 
-// runsOn waits for the end of a run that waited for the decisions of a turn: the process that asked lives, and recovery
-// closed its turn while no bridge renewed the lease. The rest of the run is this turn.
-func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Turn, n *Snapshot) error {
+// joins makes a turn the rest of a run that still waits for the turn's decisions: the process that asked lives, and
+// recovery closed its turn while no bridge renewed the lease. The server runs on as soon as it has a decision, so the
+// turn has the events of the session from before that. The function that it returns is that of workOn.
+func (r *follower) joins(l *life, t *harness.Turn, n *Snapshot) (done func()) {
 	message := ""
 	if m := decodeMessages(n); lastMessage(m, roleUser, "") >= 0 {
 		message = m[lastMessage(m, roleUser, "")].info.ID
 	}
 	r.mu.Lock()
-	r.translator.taken(s.ID, t.Session().State())
+	r.translator.taken(t.Session().ID(), t.Session().State())
 	r.mu.Unlock()
-	done := r.workOn(l, t, message, nil)
+	return r.workOn(l, t, message, nil)
+}
+
+// hasJoined reports whether a turn has the events of its session.
+func (r *follower) hasJoined(t *harness.Turn) bool {
 	r.mu.Lock()
-	if u := r.translator.session(s.ID).turn; u != nil {
+	defer r.mu.Unlock()
+	u := r.translator.session(t.Session().ID()).turn
+	return u != nil && u.id == t.ID()
+}
+
+// runsOn waits for the end of a run that a turn has joined, and that has the turn's decisions.
+func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Turn) error {
+	r.mu.Lock()
+	if u := r.translator.session(s.ID).turn; u != nil && u.id == t.ID() {
 		u.awaited = false // it runs already
 	}
 	r.mu.Unlock()
-	done() // from here on it is as any turn that OpenCode runs
-	l.owe(s.ID, false)
+	l.owe(s.ID, false) // an event may have come before awaited was unset
 	r.log.Info("a decision is brought to a run that waits for it", "session", s.ID, "turn", t.ID())
 	<-ctx.Done()
 	return r.ended(ctx, l, s)
@@ -310,17 +325,18 @@ func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
 
 // untilIdle returns what a session has when it runs nothing: a message that arrives earlier would be given to the
 // running turn. A session that waits for one of the decisions gets all that it waits for, and brought is true.
-func (r *follower) untilIdle(ctx context.Context, l *life, s stored, decided []fold.TurnPrompt) (n *Snapshot,
-	brought bool, err error) {
+func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.Turn) (n *Snapshot, brought bool,
+	err error) {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
+		join := func() (done func()) { return r.joins(l, t, n) }
 		if err != nil && refused(err) {
 			return nil, false, cannot("OpenCode does not show this session: %v", err)
 		}
 		if err == nil {
-			if brought, err := r.tellAll(ctx, l, s, n, decided); err != nil || brought {
+			if brought, err := r.tellAll(ctx, l, s, n, t.Request().Prompts, join); err != nil || brought {
 				return n, brought, err
 			}
 			if n.Idle {
@@ -335,9 +351,11 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, decided []f
 	}
 }
 
-// tellAll brings decisions to the process that asked, as far as it still waits for them. some: it has taken one.
-func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt) (some bool,
-	err error) {
+// tellAll brings the decisions of a turn to the process that asked, as far as it still waits for them. join is called
+// before the first one, and what it returns at the end. some: the process has taken one.
+func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt,
+	join func() (done func())) (some bool, err error) {
+	joined := false
 	for i := range decided {
 		p := &decided[i]
 		if p.Status != fold.Answered && p.Status != fold.Rejected && p.Status != fold.Dismissed {
@@ -350,6 +368,10 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 		id := idOf(raw)
 		if id == "" || !l.decides(p.Prompt, s.ID) {
 			continue
+		}
+		if !joined {
+			joined = true
+			defer join()()
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
 		_, err := r.tell(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)

@@ -62,15 +62,15 @@ func Start(c Command) (*Process, error) {
 	ownGroup(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
+		return nil, err
 	}
 	out, end, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("agent: %w", errors.Join(err, in.Close()))
+		return nil, errors.Join(err, in.Close())
 	}
 	cmd.Stdout = end
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("agent: start %s: %w", c.Path, errors.Join(err, in.Close(), out.Close(), end.Close()))
+		return nil, fmt.Errorf("start %s: %w", c.Path, errors.Join(err, in.Close(), out.Close(), end.Close()))
 	}
 	p := &Process{cmd: cmd, in: in, lines: make(chan []byte, linesAhead), exited: make(chan struct{}),
 		done: make(chan struct{})}

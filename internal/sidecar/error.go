@@ -129,7 +129,7 @@ func ErrorKinds() []ErrorKind {
 	for _, k := range errorKinds {
 		if !seen[k.Name] {
 			seen[k.Name] = true
-			list = append(list, ErrorKind{Name: k.Name, Code: k.Code, Text: k.err.Error()})
+			list = append(list, ErrorKind{Name: k.Name, Code: k.Code, Text: plain(k.err)})
 		}
 	}
 	for _, e := range []struct {
@@ -137,7 +137,7 @@ func ErrorKinds() []ErrorKind {
 		text string
 	}{
 		{codeParse, errNotJSON.Error()}, {codeInvalid, errNotMessage.Error()},
-		{codeNoMethod, "sidecar: there is no such method"}, {codeParams, "sidecar: the params do not fit the method"},
+		{codeNoMethod, "there is no such method"}, {codeParams, "the params do not fit the method"},
 		{codeTooLarge, errTooLong.Error()}, {codeBusy, errBusy.Error()},
 	} {
 		list = append(list, ErrorKind{Name: protocolNames[e.code], Code: e.code, Text: e.text})
@@ -155,7 +155,7 @@ func protocolError(code int, err error) *Error {
 
 // errorOf returns an error for a reply.
 func errorOf(err error) *Error {
-	e := &Error{Code: codeInternal, Message: err.Error(), Data: &ErrorData{Error: nameInternal}}
+	e := &Error{Code: codeInternal, Message: plain(err), Data: &ErrorData{Error: nameInternal}}
 	if r, ok := errors.AsType[*events.Refusal](err); ok {
 		e.Code, e.Data.Error, e.Data.Refusal = r.Code, nameRefused, r.Body()
 	}
@@ -180,6 +180,9 @@ func errorOf(err error) *Error {
 	}
 	return e
 }
+
+// plain returns the text of an error without the name of the Go package, which the agent does not see.
+func plain(err error) string { return strings.ReplaceAll(err.Error(), "harness: ", "") }
 
 // sentError is the error of a message under an id that the harness chose.
 type sentError struct {

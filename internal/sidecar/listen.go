@@ -15,7 +15,7 @@ import (
 )
 
 // ErrInUse says that another sidecar serves a socket.
-var ErrInUse = errors.New("sidecar: another sidecar serves this socket")
+var ErrInUse = errors.New("another sidecar serves this socket")
 
 const (
 	socketMode = 0o600 // only the user of the sidecar connects
@@ -40,15 +40,15 @@ type Socket struct {
 // the process, so a socket that is served is not replaced: ErrInUse.
 func Listen(path string) (*Socket, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("sidecar: %s is there, and is no socket", path)
+		return nil, fmt.Errorf("%s is there, and is no socket", path)
 	}
 	if most := max(len(path), len(filepath.Join(filepath.Dir(path), asideMax))); most > pathBytesMax {
-		return nil, fmt.Errorf("sidecar: the path of the socket is %d bytes too long: name one in a folder with a "+
+		return nil, fmt.Errorf("the path of the socket is %d bytes too long: name one in a folder with a "+
 			"shorter path: %s", most-pathBytesMax, path)
 	}
 	lock, err := os.OpenFile(path+lockSuffix, os.O_CREATE|os.O_RDWR, socketMode)
 	if err != nil {
-		return nil, fmt.Errorf("sidecar: %w", err)
+		return nil, err
 	}
 	locked, err := embed.LockAlone(lock)
 	if err == nil && !locked {
@@ -69,17 +69,17 @@ func Listen(path string) (*Socket, error) {
 func listenAside(path string) (*net.UnixListener, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), asideFolder)
 	if err != nil {
-		return nil, fmt.Errorf("sidecar: %w", err)
+		return nil, err
 	}
 	aside := filepath.Join(dir, asideName)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: aside, Net: "unix"})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sidecar: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	l.SetUnlinkOnClose(false)
 	err = errors.Join(os.Chmod(aside, socketMode), os.Rename(aside, path), os.RemoveAll(dir))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sidecar: %w", err), l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -99,7 +99,7 @@ func (s *Socket) Serve(ctx context.Context, cfg Config) error {
 			return errors.Join(ignoreClosed(err), os.Remove(s.path), s.lock.Close())
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("sidecar: %w", err), s.l.Close(), os.Remove(s.path), s.lock.Close())
+			return errors.Join(err, s.l.Close(), os.Remove(s.path), s.lock.Close())
 		}
 		running.Go(func() {
 			if err := Serve(ctx, cfg, c, c); err != nil && cfg.Harness.Log != nil {

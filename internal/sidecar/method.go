@@ -93,7 +93,7 @@ func lossOf(name string) (harness.LeaseLoss, error) {
 	case "stop":
 		return harness.LeaseStop, nil
 	}
-	return 0, fmt.Errorf("sidecar: %w: on_lease_loss %q: want ride_out, restart or stop", events.ErrMalformed,
+	return 0, fmt.Errorf("%w: on_lease_loss %q: want ride_out, restart or stop", events.ErrMalformed,
 		clip(name))
 }
 
@@ -294,7 +294,7 @@ func (a *agent) appendFacts(ctx context.Context, p Facts) (Nothing, error) {
 func decodeFact(f Fact) (events.Fact, error) {
 	spec := events.Lookup(events.Kind(f.Kind))
 	if spec == nil {
-		return nil, fmt.Errorf("sidecar: %w: there is no kind of fact %q", events.ErrMalformed, clip(f.Kind))
+		return nil, fmt.Errorf("%w: there is no kind of fact %q", events.ErrMalformed, clip(f.Kind))
 	}
 	data := f.Data
 	if data == nil {
@@ -302,11 +302,11 @@ func decodeFact(f Fact) (events.Fact, error) {
 	}
 	v := reflect.New(reflect.TypeOf(spec.Zero))
 	if err := strictly(data, v.Interface()); err != nil {
-		return nil, fmt.Errorf("sidecar: fact %s: %w: %w", f.Kind, events.ErrMalformed, err)
+		return nil, fmt.Errorf("fact %s: %w: %w", f.Kind, events.ErrMalformed, err)
 	}
 	fact, ok := v.Elem().Interface().(events.Fact)
 	if !ok {
-		return nil, fmt.Errorf("sidecar: fact %s: %w", f.Kind, events.ErrMalformed)
+		return nil, fmt.Errorf("fact %s: %w", f.Kind, events.ErrMalformed)
 	}
 	return fact, nil
 }

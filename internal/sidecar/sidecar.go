@@ -35,19 +35,19 @@ const (
 // Errors of a connection.
 var (
 	// ErrGone says that the agent's stream ended without close: the agent is dead.
-	ErrGone = errors.New("sidecar: the agent has gone without close")
+	ErrGone = errors.New("the agent has gone without close")
 	// ErrShutdown is the cause of contexts when the sidecar is asked to end.
-	ErrShutdown = errors.New("sidecar: the sidecar was asked to end")
+	ErrShutdown = errors.New("the sidecar was asked to end")
 	// errCancelled is the cause of a request that the agent has cancelled.
-	errCancelled = errors.New("sidecar: cancelled by the agent")
+	errCancelled = errors.New("cancelled by the agent")
 	// errNotConnected says that connect comes first.
-	errNotConnected = errors.New("sidecar: not connected: call connect first")
+	errNotConnected = errors.New("not connected: call connect first")
 	// errConnected says that a connection is one process of one harness.
-	errConnected = errors.New("sidecar: connected already: one connection is one process")
+	errConnected = errors.New("connected already: one connection is one process")
 	// errBusy says that too many requests run.
-	errBusy = fmt.Errorf("sidecar: %d requests and steps run already: wait for some", RequestsMax)
+	errBusy = fmt.Errorf("%d requests and steps run already: wait for some", RequestsMax)
 	// errNoReader says that the agent sends and does not read.
-	errNoReader = errors.New("sidecar: the agent does not read its replies")
+	errNoReader = errors.New("the agent does not read its replies")
 )
 
 // Config says how the harnesses of the agents reach their cell.
@@ -293,11 +293,11 @@ func (a *agent) handle(line []byte) error {
 func (a *agent) request(m message) error {
 	v := a.verbs[*m.Method]
 	if v == nil {
-		return a.reject(m.ID, codeNoMethod, fmt.Errorf("sidecar: there is no method %q", clip(*m.Method)))
+		return a.reject(m.ID, codeNoMethod, fmt.Errorf("there is no method %q", clip(*m.Method)))
 	}
 	params, err := v.read(m.Params)
 	if err != nil {
-		return a.reject(m.ID, codeParams, fmt.Errorf("sidecar: %s: %w", v.Name, err))
+		return a.reject(m.ID, codeParams, fmt.Errorf("%s: %w", v.Name, err))
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	id := string(m.ID)
@@ -311,7 +311,7 @@ func (a *agent) request(m message) error {
 	switch {
 	case twice: // a reply under this id would be taken for that of the first one
 		cancel(nil)
-		return a.reject(nil, codeInvalid, fmt.Errorf("sidecar: a request with the id %s runs already", clip(id)))
+		return a.reject(nil, codeInvalid, fmt.Errorf("a request with the id %s runs already", clip(id)))
 	case full:
 		cancel(nil)
 		return a.reject(m.ID, codeBusy, errBusy)
@@ -415,7 +415,7 @@ func (a *agent) notify(method string, params any) {
 func (a *agent) send(method string, id json.RawMessage, params any) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
-		return fmt.Errorf("sidecar: %s: %w", method, err)
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	return a.write(message{JSONRPC: "2.0", ID: id, Method: &method, Params: raw})
 }

@@ -97,7 +97,7 @@ func (a *agent) stepEnd(_ context.Context, p StepEnd) (Nothing, error) {
 	delete(a.steps, p.Step)
 	a.mu.Unlock()
 	if s == nil {
-		return Nothing{}, fmt.Errorf("sidecar: step %s: %w: it does not run", clip(p.Step), harness.ErrUnknown)
+		return Nothing{}, fmt.Errorf("step %s: %w: it does not run", clip(p.Step), harness.ErrUnknown)
 	}
 	s.end <- end
 	<-s.done

@@ -45,7 +45,7 @@ func (a *agent) session(id string) (*harness.Session, error) {
 	case a.h == nil:
 		return nil, errNotConnected
 	case e == nil:
-		return nil, fmt.Errorf("sidecar: session %s: %w: open it first", clip(id), harness.ErrNotFound)
+		return nil, fmt.Errorf("session %s: %w: open it first", clip(id), harness.ErrNotFound)
 	default:
 		return e.s, nil
 	}
@@ -69,7 +69,7 @@ func (a *agent) job(id, turn string) (*job, error) {
 	if e, ended := s.State().Ended(session.EntityTurn, turn); ended {
 		return nil, &harness.EndedError{Stands: e}
 	}
-	return nil, fmt.Errorf("sidecar: turn %s in %s: %w: the agent does not run it", clip(turn), clip(id),
+	return nil, fmt.Errorf("turn %s in %s: %w: the agent does not run it", clip(turn), clip(id),
 		harness.ErrUnknown)
 }
 
@@ -125,10 +125,10 @@ func (a *agent) work(ctx context.Context, p Work) (Nothing, error) {
 	switch {
 	case a.stopWork != nil:
 		a.mu.Unlock()
-		return Nothing{}, fmt.Errorf("sidecar: work: %w", harness.ErrRunning)
+		return Nothing{}, fmt.Errorf("work: %w", harness.ErrRunning)
 	case a.phase != connected:
 		a.mu.Unlock()
-		return Nothing{}, fmt.Errorf("sidecar: work: %w", harness.ErrClosed)
+		return Nothing{}, fmt.Errorf("work: %w", harness.ErrClosed)
 	}
 	a.stopWork, a.workDone = stop, done
 	a.mu.Unlock()
@@ -205,7 +205,7 @@ func (a *agent) compact(ctx context.Context, s *harness.Session, c session.WorkC
 	}
 	var done Compacted
 	if err := json.Unmarshal(m.Result, &done); err != nil {
-		return 0, fmt.Errorf("sidecar: the result of the compaction: %w", err)
+		return 0, fmt.Errorf("the result of the compaction: %w", err)
 	}
 	if done.Summary != nil {
 		err = harness.ValidateSummary(*done.Summary)

@@ -22,7 +22,7 @@ const (
 	methodCancel       = "cancel"
 	methodClose        = "close"
 	errMissing         = "the field %s is missing or empty"
-	errParamsNotObject = "sidecar: params: want an object"
+	errParamsNotObject = "params: want an object"
 )
 
 // Verb is one method.

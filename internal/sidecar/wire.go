@@ -19,10 +19,10 @@ const (
 
 // Errors of a line.
 var (
-	errTooLong    = fmt.Errorf("sidecar: a line has more than %d bytes; it was not read", LineBytesMax)
-	errNotJSON    = errors.New("sidecar: a line is not JSON")
-	errNotMessage = errors.New("sidecar: a line is no request, notification or reply of JSON-RPC 2.0")
-	errID         = errors.New("sidecar: the id of a request is a text or a number")
+	errTooLong    = fmt.Errorf("a line has more than %d bytes; it was not read", LineBytesMax)
+	errNotJSON    = errors.New("a line is not JSON")
+	errNotMessage = errors.New("a line is no request, notification or reply of JSON-RPC 2.0")
+	errID         = errors.New("the id of a request is a text or a number")
 )
 
 // message is any message of JSON-RPC 2.0.
@@ -50,7 +50,7 @@ func answer(id json.RawMessage, result any, err error) message {
 	}
 	raw, err := json.Marshal(result)
 	if err != nil {
-		return message{JSONRPC: "2.0", ID: id, Error: errorOf(fmt.Errorf("sidecar: the result: %w", err))}
+		return message{JSONRPC: "2.0", ID: id, Error: errorOf(fmt.Errorf("the result: %w", err))}
 	}
 	return message{JSONRPC: "2.0", ID: id, Result: raw}
 }
@@ -109,7 +109,7 @@ type writer struct {
 func (w *writer) write(m message) error {
 	line, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("sidecar: %w", err)
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
