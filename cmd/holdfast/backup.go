@@ -67,13 +67,13 @@ func restoreCommand(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		file, err := os.Open(args[0])
 		if err != nil {
-			return fmt.Errorf("holdfast: restore: %w", err)
+			return fmt.Errorf("restore: %w", err)
 		}
 		defer func() { _ = file.Close() }() // it is only read
 		if checks {
 			info, err := backup.Check(file)
 			if err != nil {
-				return fmt.Errorf("holdfast: restore: %s: %w", args[0], err)
+				return fmt.Errorf("restore: %s: %w", args[0], err)
 			}
 			return a.printBackup(info, "in "+args[0])
 		}
@@ -84,7 +84,7 @@ func restoreCommand(a *app) *cobra.Command {
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("holdfast: restore: %s: %w", args[0], err)
+				return fmt.Errorf("restore: %s: %w", args[0], err)
 			}
 			return a.printBackup(info, "restored; what was stored after it is not known")
 		})
@@ -119,15 +119,15 @@ func (a *app) printBackup(info backup.Info, where string) error {
 func (a *app) backUp(ctx context.Context, b *bus.Bus, dir string) (path string, info backup.Info, err error) {
 	at, err := b.Backups.Began(ctx)
 	if err != nil {
-		return "", info, fmt.Errorf("holdfast: backup: %w", err)
+		return "", info, fmt.Errorf("backup: %w", err)
 	}
 	path = filepath.Join(dir, b.Cell().Prefix()+"-"+at.Format(backupTime)+backupSuffix)
 	if _, err := os.Lstat(path); err == nil {
-		return "", info, fmt.Errorf("holdfast: backup: %s: %w", path, fs.ErrExist)
+		return "", info, fmt.Errorf("backup: %s: %w", path, fs.ErrExist)
 	}
 	file, err := os.OpenFile(path+partialSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, rescueFileMode)
 	if err != nil {
-		return "", info, fmt.Errorf("holdfast: backup: %w", err)
+		return "", info, fmt.Errorf("backup: %w", err)
 	}
 	err = a.progress("writing "+path, func() (err error) {
 		info, err = b.Backups.Write(ctx, file)
@@ -138,7 +138,7 @@ func (a *app) backUp(ctx context.Context, b *bus.Bus, dir string) (path string, 
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return "", info, errors.Join(fmt.Errorf("holdfast: backup: %w", err), os.Remove(file.Name()))
+		return "", info, errors.Join(fmt.Errorf("backup: %w", err), os.Remove(file.Name()))
 	}
 	return path, info, syncDir(dir)
 }
@@ -147,7 +147,7 @@ func (a *app) backUp(ctx context.Context, b *bus.Bus, dir string) (path string, 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("holdfast: backup: %w", err)
+		return fmt.Errorf("backup: %w", err)
 	}
 	_ = d.Sync()
 	return d.Close()
@@ -159,7 +159,7 @@ func removeOlder(written, prefix string, keep int) error {
 	dir := filepath.Dir(written)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("holdfast: backup: %w", err)
+		return fmt.Errorf("backup: %w", err)
 	}
 	var whole, remove []string
 	for _, e := range entries { // in the order of their names
@@ -177,7 +177,7 @@ func removeOlder(written, prefix string, keep int) error {
 	remove = slices.Concat(remove, whole[:max(0, len(whole)-(keep-1))])
 	for _, name := range remove {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("holdfast: backup: %w", err)
+			return fmt.Errorf("backup: %w", err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,20 +106,18 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	var err error
 	if _, wrong := events.Token(name); wrong == nil { // else no session has this name
 		err = b.KV.List(ctx, kv.State, events.SessionKeysNamed(name), func(e kv.Entry) error {
-			if r, err := events.ParseSessionKey(e.Key); err == nil {
-				found = append(found, r)
-			}
+			found = addNamed(found, e.Key)
 			return nil
 		})
 	}
 	switch {
 	case err != nil:
-		return events.Ref{}, fmt.Errorf("holdfast: look for session %s: %w", name, err)
+		return events.Ref{}, fmt.Errorf("look for session %s: %w", name, err)
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
 		return events.Ref{}, &events.Refusal{Code: http.StatusNotFound, What: "session",
-			Message: fmt.Sprintf("no such session: %s (`holdfast sessions --all` lists them)", name)}
+			Message: fmt.Sprintf("no such session: %s; `holdfast sessions --all` lists them", name)}
 	}
 	var names []string
 	for _, r := range found[:min(len(found), candidatesMax)] {
@@ -127,6 +126,14 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	return events.Ref{}, &events.Refusal{Code: http.StatusConflict,
 		Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name,
 			strings.Join(names, ", "))}
+}
+
+// addNamed adds the session of a key, once: a key that changes while the keys are listed is listed again.
+func addNamed(found []events.Ref, key string) []events.Ref {
+	if r, err := events.ParseSessionKey(key); err == nil && !slices.Contains(found, r) {
+		found = append(found, r)
+	}
+	return found
 }
 
 // knows reports whether a session of this name exists: as a document, or as a log that no ledger has folded yet.
@@ -139,7 +146,7 @@ func knows(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 		return true, nil
 	}
 	if !errors.Is(err, bus.ErrNotFound) {
-		return false, fmt.Errorf("holdfast: look for session %s: %w", r, err)
+		return false, fmt.Errorf("look for session %s: %w", r, err)
 	}
 	commits, err := b.Log.Read(ctx, r, 0)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -159,11 +166,11 @@ func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *sessio
 		st, err = session.Decode(e.Value)
 	}
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
+		return nil, 0, fmt.Errorf("session %s: %w", r, err)
 	}
 	tail, err := b.Log.Read(ctx, r, st.Seq+1)
 	if err != nil {
-		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
+		return nil, 0, fmt.Errorf("session %s: %w", r, err)
 	}
 	for i := range tail {
 		st.Fold(&tail[i])
@@ -178,6 +185,27 @@ func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
 		defer cancel()
 		c, err := b.Log.Commit(ctx, seq)
 		return &c, err
+	}
+}
+
+// rememberedMax is how many commits a reader remembers.
+const rememberedMax = 10_000
+
+// remembered returns a reader that reads each commit once, unless that is long ago. It is for one goroutine.
+func remembered(read session.Source) session.Source {
+	known := map[uint64]*events.Commit{}
+	return func(seq uint64) (*events.Commit, error) {
+		if c := known[seq]; c != nil {
+			return c, nil
+		}
+		c, err := read(seq)
+		if err == nil {
+			if len(known) >= rememberedMax {
+				clear(known)
+			}
+			known[seq] = c
+		}
+		return c, err
 	}
 }
 
@@ -240,7 +268,7 @@ func (l *lines) next(ctx context.Context) (string, error) {
 			return strings.TrimSpace(l.scanner.Text()), nil
 		}
 		if err := l.scanner.Err(); err != nil {
-			return "", fmt.Errorf("holdfast: read the answer: %w", err)
+			return "", fmt.Errorf("read the answer: %w", err)
 		}
 		return "", io.EOF
 	})

@@ -43,8 +43,8 @@ read. The brokers read them and check every request; this process has no login o
   }
 
 Beyond loopback the board is served with TLS only.`,
-		"holdfast board --nats-ws wss://n1.example:8443 --http 0.0.0.0:443 --origin https://board.example "+
-			"--http-cert tls.crt --http-key tls.key",
+		"holdfast board --nats-ws wss://n1.example:8443 --http 0.0.0.0:443 \\\n"+
+			"    --origin https://board.example --http-cert tls.crt --http-key tls.key",
 		"holdfast board --nats-ws ws://127.0.0.1:8080")
 	cmd := &cobra.Command{Use: "board", Short: "Serve the board beside a cluster, with a log-in", Long: long,
 		Example: example, GroupID: groupRun, Args: arguments(0, 0)}

@@ -54,3 +54,17 @@ func TestCompletionBesideADamagedDocument(t *testing.T) {
 		t.Errorf("%q", words)
 	}
 }
+
+// TestBareNames: a session whose document changes while its name is looked up is one session. The keys are listed twice
+// then.
+func TestBareNames(t *testing.T) {
+	one, other := events.Ref{Harness: "a", Session: "s1"}, events.Ref{Harness: "b", Session: "s1"}
+	var found []events.Ref
+	first := events.SessionKey(one)
+	for _, key := range []string{first, "session.odd", events.SessionKey(other), first} {
+		found = addNamed(found, key)
+	}
+	if !slices.Equal(found, []events.Ref{one, other}) {
+		t.Errorf("found %v", found)
+	}
+}

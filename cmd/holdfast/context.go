@@ -240,12 +240,15 @@ func (c natsContext) servers() (string, error) {
 		if server = strings.TrimSpace(server); server == "" {
 			continue
 		}
+		if err := bus.CheckAddresses(server); err != nil {
+			return "", fmt.Errorf("its url %w: want nats://host:port", err)
+		}
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
 		u, err := url.Parse(server)
 		if err != nil {
-			return "", errors.New("its url is not one")
+			return "", err
 		}
 		if u.User == nil && (c.User != "" || c.Token != "") {
 			u.User = login

@@ -37,6 +37,7 @@ func TestContext(t *testing.T) {
 	write("proxy", `{"url": "`+s.URL()+`", "socks_proxy": "socks5://127.0.0.1:1080"}`)
 	write("broken", `{"url": `)
 	write("comma", `{"url": " `+host+` ,, ", "user": "ann", "password": "p@ss/word"}`)
+	write("spaced", `{"url": "`+host+`, foo bar"}`)
 	write("nowhere", `{"url": " ,", "user": "ann", "password": "p@ss/word"}`)
 	write("vault", `{"url": "`+s.URL()+`", "user": "ann", "password": "op://p@ss/word"}`)
 	write("inline", `{"url": "`+s.URL()+`", "creds": "data:;base64,cEBzcw=="}`)
@@ -66,10 +67,12 @@ func TestContext(t *testing.T) {
 			"NATS_CONTEXT cel: there is no "},
 		{"home", []string{"--context", "keys"}, nil, exitUsage, "--creds: open " + config + "/none.creds"},
 		{"unknown", []string{"--context", "cel"}, nil, exitUsage,
-			"there are: away, broken, cell, comma, inline, keys, nowhere, proxy, vault"},
+			"there are: away, broken, cell, comma, inline, keys, nowhere, proxy, spaced, vault"},
 		{"not a name", []string{"--context", "../cell"}, nil, exitUsage, "want the name of a context"},
 		{"not supported", []string{"--context", "proxy"}, nil, exitUsage, `has "socks_proxy", which holdfast does not`},
 		{"a trailing comma", []string{"--context", "comma"}, nil, exitFailed, `there is no cell "hf"`},
+		{"no address", []string{"--context", "spaced"}, nil, exitUsage,
+			`--context spaced: its url "foo bar" is no address of a broker: it has a space: want nats://host:port`},
 		{"no url", []string{"--context", "nowhere"}, nil, exitUsage, "it has no url; name the broker with --nats"},
 		{"no url, and a broker", []string{"--context", "nowhere", "--nats", elsewhere}, nil, exitUnreachable,
 			"no broker answers at " + elsewhere},

@@ -42,7 +42,7 @@ type finding struct {
 }
 
 // errUnwell means that the doctor found something wrong, and has printed it.
-var errUnwell = errors.New("holdfast: doctor: something is wrong")
+var errUnwell = errors.New("doctor: something is wrong")
 
 func doctorCommand(a *app) *cobra.Command {
 	cmd := a.repairCommand("doctor", "Check the cell, and say what to do",
@@ -87,21 +87,12 @@ func (a *app) printFindings(found []finding) error {
 		return err
 	}
 	paints := map[string]terminal.Colour{levelOK: terminal.Good, levelNote: terminal.Wait, levelWrong: terminal.Alarm}
-	var text strings.Builder
-	st := a.style(a.Stdout)
-	widest := 0
-	for _, f := range found {
-		widest = max(widest, terminal.Width(terminal.Clean(f.Check)))
+	lines := make([]terminal.Finding, len(found))
+	for i, f := range found {
+		lines[i] = terminal.Finding{Level: terminal.Cell{Text: f.Level, Colour: paints[f.Level]}, Check: f.Check,
+			Found: f.Found, Do: f.Do}
 	}
-	for _, f := range found {
-		check := terminal.Clean(f.Check)
-		fmt.Fprintf(&text, "%s %s%s %s\n", st.Coloured(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), check,
-			strings.Repeat(" ", widest-terminal.Width(check)), terminal.Clean(f.Found))
-		if f.Do != "" {
-			fmt.Fprintf(&text, "      → %s\n", terminal.Clean(f.Do))
-		}
-	}
-	return a.print(text.String())
+	return a.print(terminal.Findings(lines, a.style(a.Stdout)))
 }
 
 // patient is a run of the doctor.
@@ -228,7 +219,7 @@ func (p *patient) layout(cell layout.Inspection) bool {
 		fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
 	if len(missing)+len(newer)+len(older) == 0 {
 		p.add("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted,
-			terminal.Plural(len(cell.Streams), "stream"), copies(replicas))
+			terminal.Plural(len(cell.Streams), "stream"), terminal.Count(replicas, "copy", "copies"))
 	}
 	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
 		p.add("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for",
@@ -267,13 +258,6 @@ func (p *patient) checkAll(streams []string, check, do, what string) {
 	}
 }
 
-func copies(n int) string {
-	if n == 1 {
-		return "1 copy"
-	}
-	return fmt.Sprintf("%d copies", n)
-}
-
 // askOperator is the advice for a check that needs more rights.
 const askOperator = "ask an operator to run `holdfast doctor`"
 
@@ -295,11 +279,11 @@ func (p *patient) consumers(ctx context.Context) {
 				p.add(check, levelWrong, start, "%v", err)
 			case p.beyond(ctx, check, src):
 			case pending > p.app.lagMax:
-				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
+				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%s", waiting(pending))
 			case active == "" && pending > 0: // an idle consumer has no active member
-				p.add(check, levelWrong, start, "no process works; %d messages wait", pending)
+				p.add(check, levelWrong, start, "no process works; %s", waiting(pending))
 			default:
-				p.add(check, levelOK, "", "%d messages wait", pending)
+				p.add(check, levelOK, "", "%s", waiting(pending))
 			}
 		}
 	}
@@ -342,7 +326,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("holdfast: doctor: leases: %w", err)
+		return nil, fmt.Errorf("doctor: leases: %w", err)
 	}
 	p.oddLeases(odd)
 	for i := range targets {
@@ -351,7 +335,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 			p.add("service "+name, levelWrong, "start `holdfast "+name+"` (or `holdfast up`)", "no process is alive")
 			continue
 		}
-		p.add("service "+name, levelOK, "", "%s alive", processes(services[name]))
+		p.add("service "+name, levelOK, "", "%s alive", terminal.Count(services[name], "process", "processes"))
 	}
 	var names []string
 	total := 0
@@ -360,7 +344,8 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		total += n
 	}
 	slices.Sort(names)
-	p.add("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(few(names, harnessesMax), "none"))
+	p.add("harnesses", levelOK, "", "%s alive: %s",
+		terminal.Count(total, "process", "processes"), cmp.Or(few(names, harnessesMax), "none"))
 	return all, nil
 }
 
@@ -386,13 +371,6 @@ func (p *patient) oddLeases(odd map[string][]string) {
 	}
 }
 
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return fmt.Sprintf("%d processes", n)
-}
-
 // suspects asks the reconciler which sessions it could not recover. Another check reports a reconciler that does not
 // answer.
 func (p *patient) suspects(ctx context.Context) {
@@ -406,7 +384,7 @@ func (p *patient) suspects(ctx context.Context) {
 	}
 	p.check(len(names), "suspects", levelWrong,
 		"`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk",
-		"could not be recovered: "+shorten(names))
+		"could not be recovered: ", "could not be recovered: ", shorten(names))
 }
 
 // aside reports the sessions that the ledger has set aside. An attempt that has failed is wrong; the first attempt is
@@ -434,11 +412,12 @@ func (p *patient) aside(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("holdfast: doctor: sessions set aside: %w", err)
+		return fmt.Errorf("doctor: sessions set aside: %w", err)
 	}
 	if len(reading) > 0 {
 		p.add("folded apart", levelNote, "wait: each gets its turn; run doctor again",
-			"%d are read apart from the others: %s", len(reading), shorten(reading))
+			"%s read apart from the others: %s",
+			terminal.Count(len(reading), "session is", "sessions are"), shorten(reading))
 	}
 	if len(unfed) > 0 {
 		p.add("owed to the feed", levelWrong,
@@ -447,7 +426,7 @@ func (p *patient) aside(ctx context.Context) error {
 	}
 	p.check(len(failed), "set aside", levelWrong, "their documents are not up to date; the ledger tries again by "+
 		"itself, at least once a minute: remove the cause, and the note goes with the next attempt",
-		"cannot be folded: "+shorten(failed))
+		"cannot be folded: ", "cannot be folded: ", shorten(failed))
 	return nil
 }
 
@@ -481,37 +460,47 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
+		return fmt.Errorf("doctor: sessions: %w", err)
 	}
 	if err := p.unrecovered(ctx, &t); err != nil {
 		return err
 	}
+	p.report(&t)
+	return nil
+}
+
+// report adds what was counted.
+func (p *patient) report(t *tally) {
 	p.add("sessions", levelOK, "", "%s, %d with an open question", terminal.Plural(t.sessions, "session"), t.waiting)
 	p.check(len(t.orphans), "orphans", levelWrong,
 		"the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` "+
 			"tells why not",
-		"open under a process that is gone: "+shorten(t.orphans))
+		"open under a process that is gone: ", "open under a process that is gone: ", shorten(t.orphans))
 	p.check(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked",
-		"wait for their harness for more than a minute: "+shorten(t.untaken))
+		"waits for its harness for more than a minute: ", "wait for their harness for more than a minute: ",
+		shorten(t.untaken))
 	p.check(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do",
-		"wait for a person, after a failure: "+shorten(t.stuck))
+		"waits for a person, after a failure: ", "wait for a person, after a failure: ", shorten(t.stuck))
 	p.check(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`",
-		"written by a newer version, or unreadable")
+		"is written by a newer version, or unreadable", "are written by a newer version, or unreadable", "")
 	p.check(t.parked, "parked", levelNote,
 		"`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input",
-		"facts could not be read: "+shorten(t.odd))
+		"fact could not be read: ", "facts could not be read: ", shorten(t.odd))
 	p.check(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
-		"facts changed nothing: "+shorten(t.odd))
-	return nil
+		"fact changed nothing: ", "facts changed nothing: ", shorten(t.odd))
 }
 
-func (p *patient) check(n int, check, level, do, text string) {
+// check adds the finding that there are none, or how many: what is said of one, or of several, and their names.
+func (p *patient) check(n int, check, level, do, one, several, names string) {
 	if n == 0 {
 		p.add(check, levelOK, "", "none")
 		return
 	}
-	p.add(check, level, do, "%d %s", n, text)
+	p.add(check, level, do, "%s%s", terminal.Count(n, one, several), names)
 }
+
+// waiting says how many messages a consumer has to deliver.
+func waiting(n uint64) string { return terminal.Count(int(n), "message waits", "messages wait") }
 
 func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 	t.sessions++

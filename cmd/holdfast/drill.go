@@ -78,7 +78,7 @@ func (a *app) login() drill.Login {
 }
 
 // errBroken means that a drill observed a broken promise.
-var errBroken = errors.New("holdfast: drill: a promise was broken")
+var errBroken = errors.New("drill: a promise was broken")
 
 // verboseFlag adds the flag for a line for each event.
 func verboseFlag(cmd *cobra.Command, verbose *bool) {
@@ -95,7 +95,7 @@ func (a *app) drill(ctx context.Context, cfg drill.Config, verbose, tour bool) e
 	defer b.Close()
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("holdfast: drill: %w", err)
+		return fmt.Errorf("drill: %w", err)
 	}
 	cfg.Login, cfg.Prefix = a.login(), a.prefix
 	cfg.Command = func() *exec.Cmd {
@@ -295,7 +295,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 	for _, rec := range all {
 		p, err := replay.Play(ctx, b, cfg, rec)
 		if err != nil {
-			return fmt.Errorf("holdfast: replay %s: %w", rec.Name, err)
+			return fmt.Errorf("replay %s: %w", rec.Name, err)
 		}
 		if !p.OK {
 			broken = append(broken, p.File)
@@ -310,7 +310,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 		}
 	}
 	if len(broken) > 0 {
-		return fmt.Errorf("holdfast: replay: left open without a running process, in %s", strings.Join(broken, ", "))
+		return fmt.Errorf("replay: left open without a running process, in %s", strings.Join(broken, ", "))
 	}
 	return nil
 }

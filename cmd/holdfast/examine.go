@@ -32,8 +32,14 @@ func (p *patient) truth(ctx context.Context) {
 			"documents were not compared with the log: %v", err)
 		return
 	}
+	p.compared(&found)
+}
+
+// compared adds what the comparison found.
+func (p *patient) compared(found *ledger.Survey) {
 	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
-		p.add("truth", levelOK, "", "the log has all that %s know", terminal.Plural(found.Documents, "document"))
+		p.add("truth", levelOK, "", "the log has all that %s",
+			terminal.Count(found.Documents, "document knows", "documents know"))
 		return
 	}
 	names := make([]string, len(found.Lost))
@@ -84,7 +90,7 @@ func (p *patient) strangers(ctx context.Context) {
 	p.consumerKeys(several)
 	p.check(len(names), "strangers", levelNote,
 		"find out whose they are; `nats consumer rm -f STREAM CONSUMER` removes one",
-		"consumers that Holdfast did not make: "+few(names, namesMax))
+		"consumer that Holdfast did not make: ", "consumers that Holdfast did not make: ", few(names, namesMax))
 }
 
 // When the store is reported as nearly full.
@@ -131,7 +137,7 @@ func (p *patient) store(cell layout.Inspection) {
 func sizeOf(n uint64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	if n < 1<<10 {
-		return fmt.Sprintf("%d bytes", n)
+		return terminal.Plural(int(n), "byte")
 	}
 	f, unit := float64(n)/(1<<10), 0
 	for f >= 1<<10 && unit < len(units)-1 {
@@ -155,7 +161,8 @@ func (p *patient) unselectable(ctx context.Context) {
 	p.check(len(names), "strays", levelNote,
 		"`nats stream rmm -f "+p.bus.Cell().LogStream()+" SEQUENCE` deletes one message; then doctor names the one "+
 			"before it; never purge by such a subject: as a filter it selects commits of sessions",
-		"subjects of the log name no session, and retention cannot remove their messages: "+few(names, namesMax))
+		"subject of the log names no session, and retention cannot remove its messages: ",
+		"subjects of the log name no session, and retention cannot remove their messages: ", few(names, namesMax))
 }
 
 // consumersNamedMax limits the named consumers of services: each service has at most two.
@@ -222,7 +229,8 @@ func (p *patient) nodes(cell layout.Inspection) {
 			"offline: %s", strings.Join(offline, ", "))
 	case len(all) > replicas:
 		p.add("nodes", levelNote, "name yours with --node, then others are reported",
-			"the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
+			"the streams are on %d nodes, with %s each: %s", len(all),
+			terminal.Count(replicas, "copy", "copies"), strings.Join(all, ", "))
 	default:
 		p.add("nodes", levelOK, "", "%s", strings.Join(all, ", "))
 	}
@@ -251,7 +259,7 @@ func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
+		return fmt.Errorf("doctor: sessions: %w", err)
 	}
 	for _, s := range t.left {
 		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]},

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,7 @@ func TestDoctorNamesStrangers(t *testing.T) {
 	}()
 	natstest.Until(t, "the stranger to be there", func() bool { return c.doctor()["strangers"].Level == levelNote })
 	expect(t, c.doctor(), "strangers", levelNote,
-		"1 consumers that Holdfast did not make: curious of HF_LOG is durable")
+		"1 consumer that Holdfast did not make: curious of HF_LOG is durable")
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -423,7 +424,7 @@ func TestDoctorOnWhatServicesNoted(t *testing.T) {
 	expect(t, found, "set aside", levelWrong,
 		"2 cannot be folded: h1/odd (its note cannot be read), h1/s1 (a wrong place)")
 	expect(t, found, "owed to the feed", levelWrong, "1 cannot be fed: h1/fed (too large)")
-	expect(t, found, "folded apart", levelNote, "1 are read apart from the others: h1/long (too far behind)")
+	expect(t, found, "folded apart", levelNote, "1 session is read apart from the others: h1/long (too far behind)")
 	expect(t, found, "clock", levelNote, "the broker's clock was set back by 1h0m0s")
 }
 
@@ -520,5 +521,38 @@ func TestFindingsAreAligned(t *testing.T) {
 	}
 	if lines != 3 {
 		t.Errorf("%d findings, want 3:\n%s", lines, out.String())
+	}
+}
+
+// TestFindingsOfOne: a finding about one thing says so in the singular, and about several in the plural.
+func TestFindingsOfOne(t *testing.T) {
+	findings := func(n int) (texts []string) {
+		p := &patient{app: &app{}}
+		names := slices.Repeat([]string{"h/s"}, n)
+		p.report(&tally{sessions: n, waiting: n, parked: n, ignored: n, unread: n, orphans: names, odd: names,
+			untaken: names, stuck: names})
+		p.compared(&ledger.Survey{Documents: n})
+		p.compared(&ledger.Survey{Wrong: slices.Repeat([]events.Ref{{Harness: "h", Session: "s"}}, n)})
+		for _, f := range p.found {
+			texts = append(texts, f.Found)
+		}
+		return append(texts, waiting(uint64(n)))
+	}
+	for n, want := range map[int][]string{
+		1: {"1 session, 1 with an open question", "1 open under a process that is gone: h/s",
+			"1 waits for its harness for more than a minute: h/s", "1 waits for a person, after a failure: h/s",
+			"1 is written by a newer version, or unreadable", "1 fact could not be read: h/s",
+			"1 fact changed nothing: h/s", "the log has all that 1 document knows",
+			"1 document missing, damaged or older than what was folded: h/s", "1 message waits"},
+		2: {"2 sessions, 2 with an open question", "2 open under a process that is gone: h/s, h/s",
+			"2 wait for their harness for more than a minute: h/s, h/s",
+			"2 wait for a person, after a failure: h/s, h/s",
+			"2 are written by a newer version, or unreadable", "2 facts could not be read: h/s, h/s",
+			"2 facts changed nothing: h/s, h/s", "the log has all that 2 documents know",
+			"2 documents missing, damaged or older than what was folded: h/s, h/s", "2 messages wait"},
+	} {
+		if got := findings(n); !slices.Equal(got, want) {
+			t.Errorf("%d: %q", n, got)
+		}
 	}
 }

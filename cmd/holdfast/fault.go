@@ -16,14 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
-// packages are the names with which errors begin inside the program.
-var packages = []string{"acp", "agent", "board", "bus", "codec", "compaction", "control", "drill", "embed", "events",
-	"failure", "form", "harness", "health", "holdfast", "json", "ledger", "nats", "object", "opencode", "permission",
-	"reconciler", "reference", "replay", "repolint", "retry", "screen", "secret", "session", "sidecar", "story",
-	"terminal"}
-
-// prefixes matches names of packages at the beginning of a text, and at that of a cause in it.
-var prefixes = regexp.MustCompile(`(^|: |; |\n *)(?:(?:` + strings.Join(packages, "|") + `): |malformed: )+`)
+// prefixes matches names of packages at the beginning of a text, and at that of a cause in it: of the harness and of
+// packages that are not ours. Other errors have none (internal/repolint).
+var prefixes = regexp.MustCompile(`(^|: |; |\n *)(?:(?:harness|json|nats|malformed): )+`)
 
 // plain returns the text of an error for a person: without names of packages.
 func plain(text string) string { return prefixes.ReplaceAllString(text, "$1") }

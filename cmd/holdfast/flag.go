@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -34,6 +35,7 @@ type settings struct {
 	nats, creds, prefix string
 	context             string
 	contextFrom         string // what named the context, if that was no flag of this program
+	natsFrom            string // what named the broker, if that was no flag
 	passwordFile, nkey  string
 	consumerKeyFile     string
 	tlsCA, tlsCert      string
@@ -288,6 +290,9 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
 			wrong = usage(cmd, "%s=%q: %s", envNameOf(cmd, f.Name), value, wanted(f, err))
 		}
+		if f.Name == "nats" {
+			a.natsFrom = name
+		}
 	})
 	if wrong != nil {
 		return wrong
@@ -342,11 +347,8 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 			return usage(cmd, "--%s %q: want host:port, with a port from 0 to 65535", name, address)
 		}
 	}
-	for one := range strings.SplitSeq(a.nats, ",") {
-		scheme, _, named := strings.Cut(strings.TrimSpace(one), "://")
-		if has("nats") && named && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, strings.ToLower(scheme)) {
-			return usage(cmd, "--nats: %q is no broker's address: want nats://host:port", bus.Redacted(one))
-		}
+	if err := bus.CheckAddresses(a.nats); has("nats") && err != nil {
+		return usage(cmd, "%s: %v: want nats://host:port", cmp.Or(a.natsFrom, "--nats"), err)
 	}
 	if has("prefix") {
 		if _, err := events.NewCell(a.prefix); err != nil {
@@ -390,7 +392,7 @@ func bytesOf(text string, store int64) (int64, error) {
 	case err != nil:
 		return 0, err
 	case !known || n < 0 || unit > 0 && n > math.MaxInt64/unit || text[len(number):] == "%" && n > 100:
-		return 0, fmt.Errorf("holdfast: %q is no size", text)
+		return 0, fmt.Errorf("%q is no size", text)
 	}
 	return n * unit, nil
 }

@@ -191,7 +191,7 @@ func promptsCommand(a *app) *cobra.Command {
 				}
 			}
 			bs, err := a.blockers(ctx, b, harness, only, func(x *session.Blocker) bool {
-				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting)
+				return (root == "" || x.Root == root) && (all || x.Awaits())
 			})
 			bad, some := errors.AsType[*unreadable](err)
 			if err != nil && !some {
@@ -326,21 +326,22 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 	if err != nil {
 		return err
 	}
+	shown := a.shown(st, a.source(ctx, b))
 	if a.json {
-		return a.printJSON(st)
+		return a.printJSON(shown)
 	}
 	open, err := a.openPrompts(ctx, b, st)
 	if err != nil {
 		return err
 	}
 	now := a.now(ctx, b)
-	text := terminal.Session(st, open, a.unknownOutcomes(ctx, b, st), now, a.style(a.Stdout))
+	text := terminal.Session(shown, open, now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
 		v, err := compaction.Check(st, request.Check{Ref: r}, now)
 		if err != nil {
-			return fmt.Errorf("holdfast: session %s: %w", r, err)
+			return fmt.Errorf("session %s: %w", r, err)
 		}
-		text += "\nIt " + terminal.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now,
+		text += "\n" + terminal.Check("It", request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now,
 			a.style(a.Stdout))
 	}
 	if behind > 0 {
@@ -357,22 +358,23 @@ func (a *app) openPrompts(ctx context.Context, b *bus.Bus, st *session.State) ([
 	for _, id := range st.PendingPrompts() {
 		x, err := st.Blocker(id, a.source(ctx, b))
 		if err != nil {
-			return open, fmt.Errorf("holdfast: session %s: prompt %s: %w", st.Ref(), id, err)
+			return open, fmt.Errorf("session %s: prompt %s: %w", st.Ref(), id, err)
 		}
 		open = append(open, x)
 	}
 	return open, nil
 }
 
-// unknownOutcomes returns the calls of which nothing says whether they had their effect. Where the log cannot be read
-// for one of them, it says so on the side: all else of the session is worth showing.
-func (a *app) unknownOutcomes(ctx context.Context, b *bus.Bus, st *session.State) map[string]bool {
-	unknown, err := st.UnknownOutcomes(a.source(ctx, b))
+// shown returns a session as people see it: with an unknown outcome for the calls of which nothing says whether they
+// had their effect. Where the log cannot be read for one of them, it says so on the side: all else of the session is
+// worth showing.
+func (a *app) shown(st *session.State, log session.Source) *session.State {
+	unknown, err := st.UnknownOutcomes(log)
 	if err != nil {
 		a.printError("holdfast: a call that is shown as failed may have an unknown outcome: %s",
 			terminal.Clean(plain(err.Error())))
 	}
-	return unknown
+	return st.WithUnknown(unknown)
 }
 
 func eventsCommand(a *app) *cobra.Command {
@@ -414,7 +416,7 @@ func (h *history) more(ctx context.Context, b *bus.Bus) error {
 	defer cancel()
 	commits, err := b.Log.Read(ctx, h.state.Ref(), h.state.Seq+1)
 	if err != nil {
-		return fmt.Errorf("holdfast: log of %s: %w", h.state.Ref(), err)
+		return fmt.Errorf("log of %s: %w", h.state.Ref(), err)
 	}
 	for i := range commits {
 		if err := h.commit(&commits[i]); err != nil {

@@ -95,7 +95,7 @@ func (a *app) contentMeant(cmd *cobra.Command, l *letter, args []string) (json.R
 	}
 	content, err := json.Marshal(text)
 	if err != nil {
-		return nil, fmt.Errorf("holdfast: send: %w", err)
+		return nil, fmt.Errorf("send: %w", err)
 	}
 	return content, nil
 }
@@ -129,7 +129,7 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("holdfast: send: %w", err)
+			return fmt.Errorf("send: %w", err)
 		}
 		req.Content = nil
 	}
@@ -164,7 +164,7 @@ func queueCommand(a *app) *cobra.Command {
 			find := a.source(ctx, b)
 			for i := range st.Queue {
 				if all[i], err = terminal.QueuedMessage(st, i, find); err != nil {
-					return fmt.Errorf("holdfast: queue of %s: %w", r, err)
+					return fmt.Errorf("queue of %s: %w", r, err)
 				}
 				if a.json {
 					if err := a.printJSON(all[i]); err != nil {
@@ -242,7 +242,7 @@ func checkCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(v)
 			}
-			return a.print(terminal.Check(v, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(terminal.Check("", v, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd

@@ -31,7 +31,7 @@ func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, 
 }
 
 // errKept means that a rebuild kept documents that are ahead of a log which has lost commits.
-var errKept = errors.New("holdfast: rebuild: the log has lost commits that documents have folded: these documents " +
+var errKept = errors.New("rebuild: the log has lost commits that documents have folded: these documents " +
 	"stand as they are")
 
 func rebuildCommand(a *app) *cobra.Command {
@@ -61,7 +61,7 @@ func rebuildCommand(a *app) *cobra.Command {
 			}
 			switch {
 			case len(reply.Failed) > 0:
-				return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s",
+				return fmt.Errorf("rebuild: %s could not be rebuilt: %s",
 					terminal.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
 			case reply.Lost > 0:
 				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then "+
@@ -101,7 +101,7 @@ func sweepCommand(a *app) *cobra.Command {
 			if err := a.printSwept(reply, dryRun); err != nil || reply.Failed == 0 {
 				return err
 			}
-			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log",
+			return fmt.Errorf("sweep: %s could not be recovered; see the reconciler's log",
 				terminal.Plural(reply.Failed, "session"))
 		})
 	}
@@ -165,8 +165,8 @@ hf.svc.<service>.<verb>.<name>. Harnesses and people have an account each, with 
 so that no reply goes to another user. nats-server reads each password, or the public nkey of a user of
 --nkey-user, from the variable that is printed: of the file that --passwords names, or of its environment. It
 needs no broker.`,
-		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > "+
-			"permissions.conf",
+		"holdfast permissions --harness my-agent --person ann --operator root \\\n"+
+			"    --passwords users.conf > permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")
 	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long,
 		Example: example, GroupID: groupRepair, Args: arguments(0, 0)}

@@ -31,14 +31,15 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 	if err != nil {
 		return err
 	}
+	shown := a.shown(st, a.source(ctx, b))
 	if a.json {
-		return a.printJSON(st)
+		return a.printJSON(shown)
 	}
 	open, err := a.openPrompts(ctx, b, st)
 	if err != nil {
 		return err
 	}
-	return a.print(terminal.Session(st, open, a.unknownOutcomes(ctx, b, st), st.UpdatedAt, a.style(a.Stdout)))
+	return a.print(terminal.Session(shown, open, st.UpdatedAt, a.style(a.Stdout)))
 }
 
 func diffCommand(a *app) *cobra.Command {
@@ -84,6 +85,8 @@ func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []
 	if err != nil {
 		return err
 	}
+	log := remembered(a.source(ctx, b)) // most endings are in both
+	before, after = a.shown(before, log), a.shown(after, log)
 	changes, err := terminal.Difference(before, after)
 	if err != nil {
 		return err

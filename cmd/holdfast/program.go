@@ -129,10 +129,12 @@ const suggestionsDistanceMax = 2
 const about = `Holdfast keeps the state of AI-agent sessions true across restarts.
 
 holdfast up starts everything in one process: an embedded broker with its data on disk, and all services.
+
 S names a session: harness/session, or the session alone when only one harness has it. P names a prompt in it.
 
 Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE, or, where
 one command alone has it, with its name: stop --force as HOLDFAST_STOP_FORCE. The command line wins.
+
 Exit codes: 0 done · 1 a promise or a check failed, or a service refused · 2 usage · 3 broker or service not
 reachable.`
 
@@ -156,7 +158,9 @@ func (a *app) root() *cobra.Command {
 		return usage(cmd, "%v", err)
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
+	root.SetHelpFunc(a.printHelp)
 	root.SetCompletionCommandGroupID(groupRun)
+	root.SetHelpCommandGroupID(groupInspect)
 	root.SuggestionsMinimumDistance = suggestionsDistanceMax
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupInspect, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
@@ -199,7 +203,7 @@ func (a *app) noCommand(cmd *cobra.Command, args []string) error {
 }
 
 // errInterrupted says that a signal came before the work was done.
-var errInterrupted = errors.New("holdfast: interrupted before it was done")
+var errInterrupted = errors.New("interrupted before it was done")
 
 // usageError is a wrong command line.
 type usageError struct {
@@ -263,7 +267,7 @@ func (a *app) complain(err error) {
 		}
 		body, encodeErr := json.Marshal(v)
 		if encodeErr == nil {
-			a.printError("%s", escaped(string(body)))
+			_, _ = io.WriteString(a.beside, escaped(string(body))+"\n") // a line of JSON is not broken
 			return
 		}
 	}
@@ -304,15 +308,25 @@ func (a *app) advice(err error) string {
 	return ""
 }
 
-// printError writes a line to stderr and ignores a write error.
+// printError writes lines to stderr, as wide as its terminal, and ignores a write error.
 func (a *app) printError(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.beside, format+"\n", args...)
+	_, _ = io.WriteString(a.beside, wrapped(fmt.Sprintf(format, args...), a.style(a.Stderr))+"\n")
+}
+
+// wrapped returns lines of plain text as wide as a terminal. The rest of a long line is indented below it.
+func wrapped(text string, st terminal.Style) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		indent := len(l) - len(strings.TrimLeft(l, " "))
+		lines[i] = st.Wrap(l, indent+2)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // print writes to stdout.
 func (a *app) print(text string) error {
 	if _, err := io.WriteString(a.Stdout, text); err != nil {
-		return fmt.Errorf("holdfast: write the result: %w", err)
+		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
 }
@@ -334,7 +348,7 @@ func printLines[T any](a *app, values []T) (done bool, err error) {
 func (a *app) printJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("holdfast: write the result: %w", err)
+		return fmt.Errorf("write the result: %w", err)
 	}
 	return a.print(escaped(string(body)) + "\n")
 }

@@ -151,16 +151,16 @@ func TestReasonsAreExplained(t *testing.T) {
 		retry.ReasonNoProgress, retry.ReasonAttempts,
 		retry.ReasonOvertaken, retry.ReasonResumes, retry.ReasonStopped} {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
-		before := strings.Count(terminal.Session(s, nil, nil, time.Time{}, terminal.Style{}), "\n")
+		before := strings.Count(terminal.Session(s, nil, time.Time{}, terminal.Style{}), "\n")
 		s.Retry = session.Retry{State: session.RetryAbandoned, Reason: reason}
-		if text := terminal.Session(s, nil, nil, time.Time{}, terminal.Style{}); strings.Count(text, "\n") != before+2 {
+		if text := terminal.Session(s, nil, time.Time{}, terminal.Style{}); strings.Count(text, "\n") != before+2 {
 			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
 		}
 	}
 	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon,
 		compaction.WhyRunning, compaction.WhyQueued, compaction.WhyWaiting, compaction.WhyCompacted,
 		compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
-		text := terminal.Check(request.Verdict{Reason: reason}, time.Time{}, terminal.Style{})
+		text := terminal.Check("", request.Verdict{Reason: reason}, time.Time{}, terminal.Style{})
 		if !strings.Contains(text, reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}

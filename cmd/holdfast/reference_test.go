@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
@@ -80,6 +81,11 @@ func TestHelp(t *testing.T) {
 		p := &Program{Args: args, Stdout: &out, Stderr: &errs}
 		if code := p.Run(context.Background()); code != exitDone || errs.Len() > 0 {
 			t.Errorf("%v: exit code %d, %s", args, code, &errs)
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimRight(line, "\n"); terminal.Width(line) > helpColumns {
+				t.Errorf("%v: a line of more than %d columns: %s", args, helpColumns, line)
+			}
 		}
 		fmt.Fprintf(&text, "$ holdfast %s\n%s\n", strings.Join(args, " "), &out)
 	}

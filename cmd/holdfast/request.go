@@ -70,7 +70,7 @@ shown and asked as questions are. reject says no.`,
 		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 yes",
 		"holdfast answer build-42 q1 color=red color=blue size=L",
 		"holdfast answer build-42",
-		`holdfast answer build-42 q1 --answers '[{"question":"color","selected":["red"]}]'`)
+		`holdfast answer build-42 q1 --answers '[{"question":"size","selected":["L"]}]'`)
 	cmd.Flags().StringVar(&raw, "answers", "",
 		"the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -139,7 +139,7 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 		return "", nil, nothingWaits(st.Ref(), args)
 	case 1:
 	default:
-		return "", nil, fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), st.Ref(),
+		return "", nil, fmt.Errorf("answer: %d prompts wait in %s: say which: %s", len(open), st.Ref(),
 			strings.Join(open, ", "))
 	}
 	prompt, err := st.Blocker(open[0], a.source(ctx, b))
@@ -224,10 +224,10 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 			return nil, usage(cmd, "%v", err)
 		}
 		return answers, nil
-	case prompt.Status != session.Awaiting: // do not ask about a settled prompt: the ledger replies with its state
+	case !prompt.Awaits(): // do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
-	a.printError("%s", strings.TrimRight(terminal.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
+	_, _ = io.WriteString(a.beside, terminal.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)))
 	if no := sayNo(events.Ref{Harness: prompt.Harness, Session: prompt.Session}, prompt); no != "" {
 		a.printError("  %s", no)
 	}
@@ -242,7 +242,7 @@ func (a *app) answersFromJSON(cmd *cobra.Command, raw string) ([]events.Answer, 
 			return string(all), err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("holdfast: read the answers: %w", err)
+			return nil, fmt.Errorf("read the answers: %w", err)
 		}
 		body = []byte(text)
 	}
@@ -371,7 +371,7 @@ func stopCommand(a *app) *cobra.Command {
 			defer cancel()
 			commits, err := b.Log.Read(ctx, r, reply.Seq)
 			if err != nil { // the request itself was answered
-				return fmt.Errorf("holdfast: the stop of %s was accepted (seq %d), and what it did cannot be read: %w",
+				return fmt.Errorf("the stop of %s was accepted (seq %d), and what it did cannot be read: %w",
 					r, reply.Seq, err)
 			}
 			return a.print(stopReceipt(r, before.Seq, reply.Seq, commits))

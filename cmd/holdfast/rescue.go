@@ -54,7 +54,7 @@ type rescueFound struct {
 }
 
 // errRescueDir means that a rescue would overwrite files.
-var errRescueDir = errors.New("holdfast: rescue: choose a directory that is empty or not there yet")
+var errRescueDir = errors.New("rescue: choose a directory that is empty or not there yet")
 
 func rescueCommand(a *app) *cobra.Command {
 	var data string
@@ -129,7 +129,7 @@ const rescueAdvice = "\n  without a broker, read the files of a `holdfast up` th
 func (a *app) rescueTo(dir string,
 	read func(found *rescueFound, commit, document func(rescuedMessage) error) error) (found rescueFound, err error) {
 	if err := os.MkdirAll(dir, rescueDirMode); err != nil {
-		return found, fmt.Errorf("holdfast: rescue: %w", err)
+		return found, fmt.Errorf("rescue: %w", err)
 	}
 	log, err := newJSONFile(filepath.Join(dir, rescueLog))
 	if err != nil {
@@ -179,11 +179,11 @@ func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, co
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	seen, err := ledger.Inspect(ctx, b)
 	if err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	for _, x := range seen.Lost {
 		x.Document = nil // it is among the documents
@@ -204,7 +204,7 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 	})
 	found.Damages = damages
 	if err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	keys, newest := "$KV."+cell.StateBucket()+".", map[string]embed.Record{}
 	damages, err = embed.Salvage(data, "KV_"+cell.StateBucket(), func(r embed.Record) error {
@@ -225,7 +225,7 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	return nil
 }
@@ -262,7 +262,7 @@ type jsonFile struct {
 func newJSONFile(path string) (*jsonFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, rescueFileMode)
 	if err != nil {
-		return nil, fmt.Errorf("holdfast: rescue: %w", err)
+		return nil, fmt.Errorf("rescue: %w", err)
 	}
 	buf := bufio.NewWriter(f)
 	return &jsonFile{f: f, buf: buf, enc: json.NewEncoder(buf)}, nil
@@ -270,14 +270,14 @@ func newJSONFile(path string) (*jsonFile, error) {
 
 func (j *jsonFile) write(v any) error {
 	if err := j.enc.Encode(v); err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	return nil
 }
 
 func (j *jsonFile) close() error {
 	if err := errors.Join(j.buf.Flush(), j.f.Sync(), j.f.Close()); err != nil {
-		return fmt.Errorf("holdfast: rescue: %w", err)
+		return fmt.Errorf("rescue: %w", err)
 	}
 	return nil
 }

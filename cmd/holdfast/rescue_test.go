@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -84,10 +85,11 @@ func TestRescue(t *testing.T) {
 	c.folded(a)
 	c.folded(b)
 	log, docs, report := rescueTo(t, "--nats", c.note.NATS)
-	if len(log) != 4 || len(docs) != 2 || report.Commits != 4 || report.LastSeq != 4 ||
+	if len(log) != 4 || len(docs) != 2 || report.Commits != 4 || report.FirstSeq != 1 || report.LastSeq != 4 ||
 		len(report.Lost)+len(report.Damages) != 0 {
 		t.Fatalf("%d commits, %d documents, %+v", len(log), len(docs), report)
 	}
+	c.rescuesLost()
 	if code := (&Program{Args: []string{"rescue", t.TempDir(), "--from", dir}, Stdout: &bytes.Buffer{},
 		Stderr: &bytes.Buffer{}}).Run(t.Context()); code != exitFailed {
 		t.Errorf("the files of a cell that runs were read: %d", code)
@@ -129,5 +131,30 @@ func TestRescue(t *testing.T) {
 		} else if st, err := session.Decode(m.JSON); err != nil || st.Ref() != r || st.Seq == 0 {
 			t.Errorf("%s: %v, %+v", m.Key, err, st)
 		}
+	}
+}
+
+// rescuesLost rescues a cell with a document that is ahead of the log, and deletes the document.
+func (c *upCell) rescuesLost() {
+	c.t.Helper()
+	ahead := session.New(events.Ref{Harness: "h1", Session: "ahead"})
+	ahead.Epoch, ahead.Seq = 1, 1000
+	doc, err := ahead.Encode()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	rev, err := c.bus.KV.Store(c.t.Context(), kv.State, events.SessionKey(ahead.Ref()), doc, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, docs, report := rescueTo(c.t, "--nats", c.note.NATS)
+	if len(docs) != 3 || len(report.Lost) != 1 || report.Lost[0].Ref != ahead.Ref() || report.Lost[0].Known != 1000 {
+		c.t.Errorf("%d documents, %+v", len(docs), report)
+	}
+	if text := report.text("DIR"); !strings.Contains(text, "the log has lost commits of 1 session") {
+		c.t.Errorf("a person reads %q", text)
+	}
+	if err := c.bus.KV.Delete(c.t.Context(), kv.State, events.SessionKey(ahead.Ref()), rev); err != nil {
+		c.t.Fatal(err)
 	}
 }

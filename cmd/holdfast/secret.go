@@ -71,7 +71,7 @@ broker, nats-tls for its clients and nats-routes-tls for its nodes. A user of --
 nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A second run keeps what is there and makes what is
 missing; it makes a certificate again when less than a third of its time is left. Remove a file to have it made
 again. It needs no broker.`,
-		"holdfast secrets ./secrets --harness my-agent --person screen --operator operator")
+		"holdfast secrets ./secrets --harness my-agent --person screen --operator root")
 	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell",
 		Long: long, Example: example, GroupID: groupRepair,
 		Args: arguments(1, 1, "DIR")}

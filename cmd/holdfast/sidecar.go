@@ -47,7 +47,7 @@ With --socket it serves a unix socket: each connection is one agent. Only the us
 		case named && parent <= 0:
 			return usage(cmd, "--parent %d: want the id of a process", parent)
 		case named && parent != a.parent:
-			return fmt.Errorf("holdfast: process %d has ended, or did not start this sidecar: its parent is %d: start "+
+			return fmt.Errorf("process %d has ended, or did not start this sidecar: its parent is %d: start "+
 				"holdfast sidecar from the agent itself", parent, a.parent)
 		case socket != "":
 			s, err := sidecar.Listen(socket)

@@ -126,7 +126,7 @@ func (a *app) serviceCommand(t *target) *cobra.Command {
 	long, example := describe(t.short+
 		".\n\nSeveral may run at once: one of them is active, and another takes over when it ends. It waits for the "+
 		"broker without a limit.",
-		"holdfast "+t.name+" --nats nats://broker:4222 --creds service.creds --replicas 3")
+		"holdfast "+t.name+" --nats nats://broker:4222 --creds me.creds --replicas 3")
 	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun,
 		Args: arguments(0, 0)}
 	a.addFlags(cmd, optionsBroker, optionsService, t.options)
@@ -251,7 +251,7 @@ func (a *app) bounded(ctx context.Context, run func(context.Context) error) erro
 	case err := <-done:
 		return err
 	case <-late.C:
-		return fmt.Errorf("holdfast: stop: not done within %d s; what was acknowledged is stored, nothing else is lost",
+		return fmt.Errorf("stop: not done within %d s; what was acknowledged is stored, nothing else is lost",
 			stopMaxS)
 	}
 }
@@ -324,8 +324,8 @@ services.
 It listens on loopback unless --listen says otherwise. There is no log-in, so every host that reaches it can read
 and write everything. It needs no account and no configuration, and keeps its data in one directory. Only one process
 can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
-		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file "+
-			"/run/holdfast.json")
+		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 \\\n"+
+			"    --ready-file /run/holdfast.json")
 	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example,
 		GroupID: groupRun, Args: arguments(0, 0)}
 	a.addFlags(cmd, optionsUp)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -24,8 +27,17 @@ type typed struct {
 	ended  chan error
 }
 
+// columns is the width of the terminal.
+const columns = 80
+
 // typeIn starts holdfast, as a process, on a terminal.
 func typeIn(t *testing.T, url string, args ...string) *typed {
+	t.Helper()
+	return typeOn(t, columns, url, args...)
+}
+
+// typeOn is typeIn on a terminal of so many columns.
+func typeOn(t *testing.T, columns uint16, url string, args ...string) *typed {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -37,6 +49,10 @@ func typeIn(t *testing.T, url string, args ...string) *typed {
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
+		t.Fatal(err)
+	}
+	size := &unix.Winsize{Row: 24, Col: columns}
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, size); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("holdfast", args...)
@@ -187,5 +203,71 @@ func TestPermissionOnATerminal(t *testing.T) {
 	x.shows("answered p1, Run ./deploy.sh staging (agent/s1")
 	if code := x.end(); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, x.screen)
+	}
+}
+
+// TestScreensFit: on a terminal of 80 columns nothing that a command shows is wider: results, notes beside them, and
+// errors.
+func TestScreensFit(t *testing.T) {
+	c := cellWith(t, events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverToolResult, Title: strings.Repeat("删除生产环境里的旧表 ", 10),
+		Questions: []events.Question{{ID: "may", Question: strings.Repeat("Is that what you want? ", 10),
+			Options: []events.Option{{Label: "yes", Description: strings.Repeat("there is no way back ", 10)}}}}})
+	c.append(events.Ref{Harness: "agent", Session: "s1"}, events.UsageReported{Turn: "t1",
+		Tokens: events.Tokens{Input: 60_000}, ContextLimit: 200_000})
+	c.folded(events.Ref{Harness: "agent", Session: "s1"})
+	for line, says := range map[string]string{
+		"show s1":                                "It would not be compacted",
+		"check s1":                               "would not be compacted",
+		"doctor":                                 "layout",
+		"events s1":                              "prompt.requested",
+		"prompts":                                "QUESTION",
+		"sessions":                               "TITLE",
+		"watch --once":                           "QUESTION",
+		"queue s1":                               "no message waits",
+		"answer s1 nope":                         "name it",
+		"show nosuch":                            "no such session",
+		"send --help":                            "--tls-key",
+		"show s1 --wait phase=idle --timeout 3s": "not within 3s",
+	} {
+		x := typeIn(t, c.note.NATS, strings.Fields(line)...)
+		x.end()
+		x.shows(says)
+		for _, l := range strings.Split(strings.ReplaceAll(x.screen.String(), "\r", ""), "\n") {
+			l = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(l, "")
+			if w := terminal.Width(l); w > columns {
+				t.Errorf("holdfast %s: %d cells: %s", line, w, l)
+			}
+		}
+	}
+}
+
+// TestHelpFitsTheTerminal: a help text is as wide as its terminal, and no wider than 80 columns without one. Its
+// examples, which people copy, are whole.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	widest := func(help string) int {
+		most := 0
+		for line := range strings.Lines(strings.ReplaceAll(help, "\r", "")) {
+			if !strings.HasPrefix(line, "  holdfast ") {
+				most = max(most, terminal.Width(strings.TrimRight(line, "\n")))
+			}
+		}
+		return most
+	}
+	for _, width := range []int{44, 80, 120} {
+		x := typeOn(t, uint16(width), natsDefault, "up", "--help")
+		if code := x.end(); code != exitDone {
+			t.Fatalf("exit code %d:\n%s", code, x.screen)
+		}
+		x.shows("--settled-prompts-kept-for")
+		x.shows("  holdfast up --data /var/lib/holdfast")
+		if w := widest(x.screen.String()); w > width || w < width-10 {
+			t.Errorf("on a terminal of %d columns the help is %d wide:\n%s", width, w, x.screen)
+		}
+	}
+	var out bytes.Buffer
+	p := &Program{Args: []string{"up", "--help"}, Stdout: &out, Stderr: &out}
+	if code, w := p.Run(t.Context()), widest(out.String()); code != exitDone || w > 80 || w < 70 {
+		t.Errorf("without a terminal: exit code %d, %d columns:\n%s", code, w, &out)
 	}
 }

@@ -73,7 +73,7 @@ func (a *app) whileAt(ctx context.Context, free anyPort, do func(ctx context.Con
 func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string) error) (err error) {
 	dir, err := os.MkdirTemp("", "holdfast-")
 	if err != nil {
-		return fmt.Errorf("holdfast: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	own := *a
@@ -174,7 +174,7 @@ func (t *tour) crash(ctx context.Context) error {
 	}
 	trace, err := opencode.ReadTrace(bytes.NewReader(opencode.RecordedCrash))
 	if err != nil {
-		return fmt.Errorf("holdfast: try: %w", err)
+		return fmt.Errorf("try: %w", err)
 	}
 	cfg := replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast, Close: true,
 		OnLine: func(line string) error { t.progressLine(line); return nil }}
@@ -246,7 +246,7 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	})
 	switch {
 	case err == nil:
-		return fmt.Errorf("holdfast: try: the question of %s is not in the people's view within %s", r, t.timeout)
+		return fmt.Errorf("try: the question of %s is not in the people's view within %s", r, t.timeout)
 	case !errors.Is(err, errEnough):
 		return err
 	}

@@ -144,20 +144,21 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 	}
 	var open []*session.Blocker
 	for _, b := range sortedValues(x.blockers) {
-		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) &&
+		if b.Awaits() && (f.harness == "" || b.Harness == f.harness) &&
 			(f.session == "" || b.Session == f.session) && (f.root == "" || b.Root == f.root) {
 			open = append(open, b)
 		}
 	}
 	if hidden > 0 {
-		text += fmt.Sprintf("… and %s more (`holdfast sessions`)\n", terminal.Plural(hidden, "session"))
+		more := fmt.Sprintf("… and %s more (`holdfast sessions`)", terminal.Plural(hidden, "session"))
+		text += st.Wrap(more, 2) + "\n"
 	}
 	if len(open) > 0 {
 		text += "\n" + terminal.Prompts(open, now, st)
 	}
 	if x.unread > 0 {
-		text += fmt.Sprintf("\nof a newer form, not shown: %s; upgrade this program\n",
-			terminal.Plural(x.unread, "view"))
+		text += "\n" + st.Wrap(fmt.Sprintf("of a newer form, not shown: %s; upgrade this program",
+			terminal.Plural(x.unread, "view")), 0) + "\n"
 	}
 	return text
 }
@@ -188,7 +189,7 @@ func watched(f *sessionFilter) []string {
 }
 
 // errEnough ends a watch that has shown what was asked for.
-var errEnough = errors.New("holdfast: watch: enough")
+var errEnough = errors.New("watch: enough")
 
 func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
@@ -253,20 +254,21 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 func (a *app) headline(b *bus.Bus) string {
 	st := a.style(a.Stdout)
 	if !b.Connected() {
-		return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", terminal.Alarm) +
-			"\n\n"
+		return st.WrapColoured("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again",
+			terminal.Alarm, 2) + "\n\n"
 	}
-	return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", terminal.Faint) + "\n\n"
+	return st.WrapColoured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", terminal.Faint, 2) + "\n\n"
 }
 
 // watchLines prints a line for each change: first the present entries, then each change.
 func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
-	x := newBoard()
+	x, log := newBoard(), remembered(a.source(ctx, b))
 	return b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
 		before, after := x.apply(u)
 		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
 			return nil
 		}
+		after = a.shown(after, log)
 		if a.json {
 			return a.printJSON(after)
 		}
@@ -323,7 +325,7 @@ func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condit
 		}
 		s, err := session.Decode(u.Value)
 		if err != nil {
-			return fmt.Errorf("holdfast: session %s: %w", r, err)
+			return fmt.Errorf("session %s: %w", r, err)
 		}
 		missing = ""
 		for _, c := range conds {
@@ -342,7 +344,7 @@ func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condit
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("holdfast: wait for session %s: interrupted", name)
+		return fmt.Errorf("wait for session %s: interrupted", name)
 	}
-	return fmt.Errorf("holdfast: wait for session %s: not within %s: %s", name, a.timeout, missing)
+	return fmt.Errorf("wait for session %s: not within %s: %s", name, a.timeout, missing)
 }

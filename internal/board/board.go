@@ -14,7 +14,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"log"
@@ -96,12 +95,12 @@ func New(cell Cell, broker string, doctor Doctor) (*Handler, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("board: %w", err)
+		return nil, err
 	}
 	h.files["/"] = h.files["/index.html"]
 	body, err := json.Marshal(cell)
 	if err != nil {
-		return nil, fmt.Errorf("board: %w", err)
+		return nil, err
 	}
 	h.add(cellPath, "application/json", body)
 	h.socket = proxy(&url.URL{Scheme: "http", Host: broker}, http.DefaultTransport,

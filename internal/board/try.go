@@ -18,7 +18,7 @@ import (
 )
 
 // errRefused means that the brokers refuse the name or the password.
-var errRefused = errors.New("board: the brokers refuse the name or the password")
+var errRefused = errors.New("the brokers refuse the name or the password")
 
 const (
 	tryFor        = 3 * time.Second // limits one attempt
@@ -93,10 +93,10 @@ func openSocket(ctx context.Context, conn net.Conn, host string, headers http.He
 	case http.StatusSwitchingProtocols:
 		return r, nil
 	case http.StatusForbidden:
-		return nil, fmt.Errorf("board: the broker accepts no websockets of %s: add it to allowed_origins",
+		return nil, fmt.Errorf("the broker accepts no websockets of %s: add it to allowed_origins",
 			headers.Get("Origin"))
 	}
-	return nil, fmt.Errorf("board: the broker answers a websocket with %s", resp.Status)
+	return nil, fmt.Errorf("the broker answers a websocket with %s", resp.Status)
 }
 
 // converse reads what the broker says after a CONNECT without a login.
@@ -123,7 +123,7 @@ func converse(w io.Writer, r *bufio.Reader) error {
 				strings.Contains(lower, "authentication expired") || strings.Contains(lower, "authentication revoked")):
 				return errRefused
 			case strings.HasPrefix(lower, "-err"):
-				return fmt.Errorf("board: the broker says %q", strings.TrimSpace(line))
+				return fmt.Errorf("the broker says %q", strings.TrimSpace(line))
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func message(r *bufio.Reader) (string, error) {
 		}
 		length = int(binary.BigEndian.Uint16(head))
 	case length > frameLength2:
-		return "", fmt.Errorf("board: the broker sends a frame of more than %d bytes", frameBytesMax)
+		return "", fmt.Errorf("the broker sends a frame of more than %d bytes", frameBytesMax)
 	}
 	body := make([]byte, length)
 	_, err := io.ReadFull(r, body)

@@ -90,7 +90,7 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 			continue
 		}
 		if err != nil {
-			return damages, fmt.Errorf("embed: read block: %w", err)
+			return damages, fmt.Errorf("read block: %w", err)
 		}
 		damages = append(damages, readBlock(p, stream, body, func(r Record, erases bool, _ []byte) {
 			if erases {
@@ -152,7 +152,7 @@ func blocks(dir, stream string) ([]string, error) {
 		filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern)} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+			return nil, fmt.Errorf("blocks of %s: %w", stream, err)
 		}
 		slices.SortFunc(found, func(a, b string) int { return int(blockIndex(a)) - int(blockIndex(b)) })
 		all = append(all, found...)
@@ -269,7 +269,7 @@ func mend(dir string, streams []string) ([]Damage, error) {
 	for _, stream := range streams {
 		homes, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
 		if err != nil {
-			return nil, fmt.Errorf("embed: files of %s: %w", stream, err)
+			return nil, fmt.Errorf("files of %s: %w", stream, err)
 		}
 		for _, home := range homes {
 			found, err := mendBlocks(filepath.Join(dir, keptDir, stream), stream, home)
@@ -293,13 +293,13 @@ func notRead(path string, err error) error {
 	if errors.Is(err, errForeign) {
 		return fmt.Errorf("%w: %s: %w: move it out of the data directory", ErrForeignFile, path, err)
 	}
-	return fmt.Errorf("embed: read %s: %w", path, err)
+	return fmt.Errorf("read %s: %w", path, err)
 }
 
 func mendBlocks(kept, stream, home string) ([]Damage, error) {
 	paths, err := filepath.Glob(filepath.Join(home, "msgs", blockPattern))
 	if err != nil {
-		return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+		return nil, fmt.Errorf("blocks of %s: %w", stream, err)
 	}
 	slices.SortFunc(paths, func(a, b string) int { return int(blockIndex(a)) - int(blockIndex(b)) })
 	var damages []Damage
@@ -324,10 +324,10 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 			return damages, err
 		}
 		if err := os.Remove(filepath.Join(home, "msgs", indexFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return damages, fmt.Errorf("embed: mend %s: %w", p, err)
+			return damages, fmt.Errorf("mend %s: %w", p, err)
 		}
 		if err := syncPath(filepath.Join(home, "msgs")); err != nil {
-			return damages, fmt.Errorf("embed: mend %s: %w", p, err)
+			return damages, fmt.Errorf("mend %s: %w", p, err)
 		}
 	}
 	return damages, nil
@@ -338,7 +338,7 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 func mendConsumers(kept, home string) ([]Damage, error) {
 	paths, err := filepath.Glob(filepath.Join(home, "obs", "*", consumerFile))
 	if err != nil {
-		return nil, fmt.Errorf("embed: consumers: %w", err)
+		return nil, fmt.Errorf("consumers: %w", err)
 	}
 	var damages []Damage
 	for _, p := range paths {
@@ -356,7 +356,7 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 		}
 		damages = append(damages, Damage{Path: p, Bytes: len(body)})
 		if err := os.MkdirAll(kept, dirMode); err != nil {
-			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
+			return damages, fmt.Errorf("keep %s: %w", p, err)
 		}
 		sum := sha256.Sum256(body)
 		to := filepath.Join(
@@ -370,7 +370,7 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 			syncPath(kept),
 		)
 		if err != nil {
-			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
+			return damages, fmt.Errorf("keep %s: %w", p, err)
 		}
 	}
 	return damages, nil
@@ -456,7 +456,7 @@ func replace(path string, body []byte) error {
 	temp := path + ".tmp"
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
-		return fmt.Errorf("embed: write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	_, err = f.Write(body)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -464,7 +464,7 @@ func replace(path string, body []byte) error {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		return fmt.Errorf("embed: write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
@@ -477,16 +477,16 @@ func keep(dir, path string, body []byte) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("embed: keep %s: %w", path, err)
+		return fmt.Errorf("keep %s: %w", path, err)
 	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return fmt.Errorf("embed: keep %s: %w", path, err)
+		return fmt.Errorf("keep %s: %w", path, err)
 	}
 	if err := replace(to, body); err != nil {
 		return err
 	}
 	if err := syncPath(dir); err != nil {
-		return fmt.Errorf("embed: keep %s: %w", path, err)
+		return fmt.Errorf("keep %s: %w", path, err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func openDir(dir string) (*lock, error) {
 		return nil, err
 	}
 	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("embed: data directory %s: %w", dir, err)
+		return nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	l, err := takeLock(dir)
 	if err != nil {
@@ -84,14 +84,14 @@ func checkDir(dir string) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w: %s is a file", ErrNotOurs, dir)
 	case err != nil:
-		return fmt.Errorf("embed: data directory %s: %w", dir, err)
+		return fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	body, err := readRegular(filepath.Join(dir, markerFile))
 	if err == nil || errors.Is(err, errForeign) {
 		return checkMarker(dir, body)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("embed: data directory %s: %w", dir, err)
+		return fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	for _, f := range files {
 		switch f.Name() {
@@ -136,7 +136,7 @@ func checkMarker(dir string, body []byte) error {
 // marker that an earlier version wrote without a sync.
 func mark(dir string) error {
 	if err := writeMarker(dir); err != nil {
-		return fmt.Errorf("embed: mark %s: %w", dir, err)
+		return fmt.Errorf("mark %s: %w", dir, err)
 	}
 	return nil
 }
@@ -166,11 +166,11 @@ func writeMarker(dir string) error {
 func takeLock(dir string) (*lock, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
-		return nil, fmt.Errorf("embed: lock %s: %w", dir, err)
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	alone, err := LockAlone(f)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
 	}
 	if !alone {
 		holder, readErr := io.ReadAll(io.LimitReader(f, holderMax))
@@ -186,7 +186,7 @@ func takeLock(dir string) (*lock, error) {
 	}
 	l := &lock{f: f}
 	if err := l.sign(); err != nil {
-		return nil, errors.Join(fmt.Errorf("embed: lock %s: %w", dir, err), l.release())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), l.release())
 	}
 	return l, nil
 }
@@ -203,7 +203,7 @@ func (l *lock) sign() error {
 // release unlocks the directory. The file stays: removing it could release the lock of the next holder.
 func (l *lock) release() error {
 	if err := l.f.Close(); err != nil {
-		return fmt.Errorf("embed: unlock: %w", err)
+		return fmt.Errorf("unlock: %w", err)
 	}
 	return nil
 }

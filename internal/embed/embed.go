@@ -120,7 +120,7 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
-		return fmt.Errorf("embed: start: %w", err)
+		return fmt.Errorf("start: %w", err)
 	}
 	fatal := make(chan string, 1)
 	srv.SetLoggerV2(&logger{log: s.cfg.Log, fatal: fatal}, false, false, false)
@@ -136,7 +136,7 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 		case text := <-fatal:
 			err = s.fatal(text)
 		case <-ctx.Done():
-			err = fmt.Errorf("embed: start: %w", ctx.Err())
+			err = fmt.Errorf("start: %w", ctx.Err())
 		case <-poll.C:
 			if !srv.ReadyForConnections(readyWaitMS * time.Millisecond) {
 				continue
@@ -171,7 +171,7 @@ func free(ctx context.Context, addr string) error {
 		return portInUse(addr)
 	}
 	if err != nil {
-		return fmt.Errorf("embed: listen on %s: %w", addr, err)
+		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	return l.Close()
 }
@@ -181,7 +181,7 @@ func (s *Server) fatal(text string) error {
 	if strings.Contains(text, syscall.EADDRINUSE.Error()) {
 		return portInUse(s.cfg.Listen)
 	}
-	return fmt.Errorf("embed: start: %s", text)
+	return fmt.Errorf("start: %s", text)
 }
 
 // options returns the options of nats-server for a Config.
@@ -193,7 +193,7 @@ func options(cfg Config) (*server.Options, error) {
 	o := new(server.Options)
 	if cfg.File != "" {
 		if o, err = server.ProcessConfigFile(cfg.File); err != nil {
-			return nil, fmt.Errorf("embed: configuration %s: %w", cfg.File, err)
+			return nil, fmt.Errorf("configuration %s: %w", cfg.File, err)
 		}
 	}
 	o.ServerName, o.StoreDir, o.SyncAlways, o.DontListen = cfg.Name, cfg.Dir, cfg.SyncAlways, cfg.Listen == ""
@@ -227,11 +227,11 @@ func options(cfg Config) (*server.Options, error) {
 func hostPort(addr string) (string, int, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", 0, fmt.Errorf("embed: listen on %q: want host:port: %w", addr, err)
+		return "", 0, fmt.Errorf("listen on %q: want host:port: %w", addr, err)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("embed: listen on %q: want a port from 0 to 65535", addr)
+		return "", 0, fmt.Errorf("listen on %q: want a port from 0 to 65535", addr)
 	}
 	if n == 0 {
 		return host, randomPort, nil
@@ -281,7 +281,7 @@ func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == 
 func (s *Server) EndedConnections(limit int) (id string, clients []uint64, err error) {
 	all, err := s.srv.Connz(&server.ConnzOptions{State: server.ConnClosed, Sort: server.ByStop, Limit: limit})
 	if err != nil {
-		return "", nil, fmt.Errorf("embed: connections: %w", err)
+		return "", nil, fmt.Errorf("connections: %w", err)
 	}
 	for _, c := range all.Conns {
 		switch c.Reason {
@@ -296,7 +296,7 @@ func (s *Server) EndedConnections(limit int) (id string, clients []uint64, err e
 func (s *Server) OpenConnections(limit int) (names []string, err error) {
 	all, err := s.srv.Connz(&server.ConnzOptions{Sort: server.ByUptime, Limit: limit})
 	if err != nil {
-		return nil, fmt.Errorf("embed: connections: %w", err)
+		return nil, fmt.Errorf("connections: %w", err)
 	}
 	for _, c := range all.Conns {
 		names = append(names, c.Name)
@@ -323,7 +323,7 @@ func (s *Server) StoreBytesMax() int64 {
 func (s *Server) InProcessConn() (net.Conn, error) {
 	c, err := s.srv.InProcessConn()
 	if err != nil {
-		return nil, fmt.Errorf("embed: connect: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	return c, nil
 }

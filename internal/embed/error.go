@@ -8,16 +8,16 @@ import (
 var (
 	// ErrDirInUse reports that another process, or another server of this process, uses the data directory. Stop it, or
 	// use another directory.
-	ErrDirInUse = errors.New("embed: data directory in use")
+	ErrDirInUse = errors.New("data directory in use")
 	// ErrNotOurs reports that the directory holds other data. Use another directory, or an empty one.
-	ErrNotOurs = errors.New("embed: not a Holdfast data directory")
+	ErrNotOurs = errors.New("not a Holdfast data directory")
 	// ErrNewerData reports that a later version made the directory. Upgrade this program.
-	ErrNewerData = errors.New("embed: data of a newer version")
+	ErrNewerData = errors.New("data of a newer version")
 	// ErrForeignFile reports a file among the broker's that is not regular, or larger than the broker writes. Move it
 	// away.
-	ErrForeignFile = errors.New("embed: foreign file in the data directory")
+	ErrForeignFile = errors.New("foreign file in the data directory")
 	// ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
-	ErrPortInUse = errors.New("embed: port in use")
+	ErrPortInUse = errors.New("port in use")
 )
 
 func portInUse(addr string) error {

@@ -47,7 +47,7 @@ const (
 )
 
 // ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
-var ErrPortInUse = errors.New("health: port in use")
+var ErrPortInUse = errors.New("port in use")
 
 // Part is one service of this process.
 type Part struct {
@@ -117,7 +117,7 @@ func Listen(ctx context.Context, addr, version string) (*Server, error) {
 		)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("health: listen on %s: %w", addr, err)
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: l, mux: http.NewServeMux(), starting: true}
 	s.mux.HandleFunc(
@@ -134,7 +134,7 @@ func Listen(ctx context.Context, addr, version string) (*Server, error) {
 	})
 	registry := prometheus.NewRegistry()
 	if err := register(registry, s, version); err != nil {
-		return nil, errors.Join(fmt.Errorf("health: metrics: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), l.Close())
 	}
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return s, nil
@@ -248,7 +248,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-stopped
 		return nil
 	}
-	return fmt.Errorf("health: %w", err)
+	return err
 }
 
 // Report is the body of /readyz.
@@ -327,9 +327,9 @@ func (p *Part) report(ctx context.Context) PartReport {
 		rep.Consumers = append(rep.Consumers, ConsumerReport{Name: c.Name, Lag: pending, Active: active != ""})
 		switch {
 		case active == "" && pending > 0: // without messages the broker names no active process
-			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait and no process is active", c.Name, pending)
+			rep.Reason = fmt.Sprintf("consumer %s: no process is active; messages that wait: %d", c.Name, pending)
 		case pending > p.LagMax:
-			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait, more than %d", c.Name, pending, p.LagMax)
+			rep.Reason = fmt.Sprintf("consumer %s: messages that wait: %d, more than %d", c.Name, pending, p.LagMax)
 		}
 	}
 	rep.OK = rep.Reason == ""

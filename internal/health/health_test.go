@@ -62,10 +62,10 @@ func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
 		"at the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(10, "x", nil),
 			LagMax: 10}, 200, ""},
 		"over the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(11, "x", nil), LagMax: 10}, 503,
-			"consumer c: 11 messages wait, more than 10"},
+			"consumer c: messages that wait: 11, more than 10"},
 		"messages without an active process": {
 			Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
-			"consumer c: 1 messages wait and no process is active"},
+			"consumer c: no process is active; messages that wait: 1"},
 		"no such consumer": {Part{
 			Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), LagMax: 10}, 503,
 			"consumer c: not found"},
@@ -73,7 +73,7 @@ func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
 			Consumers: consumer(0, "x", nil)}, 503, "not connected to the broker"},
 		"the second of two consumers": {
 			Part{Name: "p", Connected: yes, Consumers: append(consumer(0, "x", nil), consumer(5, "x", nil)...),
-				LagMax: 1}, 503, "consumer c: 5 messages wait, more than 1"},
+				LagMax: 1}, 503, "consumer c: messages that wait: 5, more than 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)

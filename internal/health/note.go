@@ -25,14 +25,14 @@ func (n Note) Write(path string) error {
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
-		return fmt.Errorf("health: ready file %s: %w", path, err)
+		return fmt.Errorf("ready file %s: %w", path, err)
 	}
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), n.PID))
 	if err := os.WriteFile(temp, append(body, '\n'), noteMode); err != nil {
-		return fmt.Errorf("health: ready file: %w", err)
+		return fmt.Errorf("ready file: %w", err)
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("health: ready file: %w", err)
+		return fmt.Errorf("ready file: %w", err)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func RemoveNote(path string) error {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("health: ready file: %w", err)
+		return fmt.Errorf("ready file: %w", err)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func RemoveStaleNote(path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("health: ready file: %w", err)
+		return fmt.Errorf("ready file: %w", err)
 	}
 	var n Note
 	if err := json.Unmarshal(body, &n); err != nil || n.PID <= 0 {

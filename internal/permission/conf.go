@@ -99,7 +99,7 @@ func Users(c events.Cell, harnesses, people, operators []string, copiers ...Copi
 		for j := range all[:i] {
 			if all[i].Name == all[j].Name || all[i].Password == all[j].Password {
 				return nil, fmt.Errorf(
-					"permission: %s and %s: two users would share the name, or the variable %s",
+					"%s and %s: two users would share the name, or the variable %s",
 					all[j].Name,
 					all[i].Name,
 					all[i].Password,
@@ -134,7 +134,7 @@ func WithNKeys(users []User, names []string) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("permission: no user has the name %q", name)
+			return fmt.Errorf("no user has the name %q", name)
 		}
 	}
 	return nil

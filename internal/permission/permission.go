@@ -250,7 +250,7 @@ func (n names) stores(who events.Asker) []string {
 func Harness(c events.Cell, id string) (Grant, error) {
 	t, err := events.Token(id)
 	if err != nil {
-		return Grant{}, fmt.Errorf("permission: harness %q: %w", id, err)
+		return Grant{}, fmt.Errorf("harness %q: %w", id, err)
 	}
 	n, who := namesOf(c), events.Asker{Class: events.ClassHarness, ID: id}
 	kv := "$KV." + c.StateBucket() + "."
@@ -281,7 +281,7 @@ func Harness(c events.Cell, id string) (Grant, error) {
 // Person returns the grant of a person's programs. It fails on a name that cannot be a token.
 func Person(c events.Cell, name string) (Grant, error) {
 	if _, err := events.Token(name); err != nil {
-		return Grant{}, fmt.Errorf("permission: person %q: %w", name, err)
+		return Grant{}, fmt.Errorf("person %q: %w", name, err)
 	}
 	n, who := namesOf(c), events.Asker{Class: events.ClassPerson, ID: name}
 	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", "$SRV.>", c.AskSubject("*", "*", who)}}
@@ -331,7 +331,7 @@ func (n names) kept() []string { return []string{n.LogStream(), n.objects, n.Tim
 // broker, the broker would publish each part of it to any subject that the request names.
 func Backup(c events.Cell, name string) (Grant, error) {
 	if _, err := events.Token(name); err != nil {
-		return Grant{}, fmt.Errorf("permission: backup %q: %w", name, err)
+		return Grant{}, fmt.Errorf("backup %q: %w", name, err)
 	}
 	n := namesOf(c)
 	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO"}}
@@ -349,7 +349,7 @@ func Backup(c events.Cell, name string) (Grant, error) {
 // part of the restored stream.
 func Restore(c events.Cell, name string) (Grant, error) {
 	if _, err := events.Token(name); err != nil {
-		return Grant{}, fmt.Errorf("permission: restore %q: %w", name, err)
+		return Grant{}, fmt.Errorf("restore %q: %w", name, err)
 	}
 	n := namesOf(c)
 	g := Grant{Publish: []string{api + "INFO"}}

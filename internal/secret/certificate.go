@@ -47,11 +47,11 @@ func (c *Cell) authority(dir, name string) (*signer, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("secret: authority %s: %w", name, err)
+		return nil, fmt.Errorf("authority %s: %w", name, err)
 	}
 	by, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("secret: authority %s: its key cannot sign", name)
+		return nil, fmt.Errorf("authority %s: its key cannot sign", name)
 	}
 	return &signer{cert: pair.Leaf, key: by, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
 		Bytes: pair.Leaf.Raw})}, nil
@@ -91,10 +91,10 @@ func (c *Cell) keeps(found, want *x509.Certificate, by *signer) bool {
 func (c *Cell) sign(cert *x509.Certificate, by *signer, certFile, keyFile string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	if cert.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	cert.NotBefore = c.Now.Add(-backdated)
 	if by == nil {
@@ -102,11 +102,11 @@ func (c *Cell) sign(cert *x509.Certificate, by *signer, certFile, keyFile string
 	}
 	body, err := x509.CreateCertificate(rand.Reader, cert, by.cert, &key.PublicKey, by.key)
 	if err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	return errors.Join(write(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
 		write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: body})))

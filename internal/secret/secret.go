@@ -53,7 +53,7 @@ type Cell struct {
 // less than a third of its time is left, or its names differ.
 func Make(dir string, c Cell) error {
 	if err := os.MkdirAll(dir, folderMode); err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	clients, err1 := c.authority(dir, "clients")
 	routes, err2 := c.authority(dir, "routes")
@@ -125,11 +125,11 @@ func password(path string) (string, error) {
 		return strings.TrimSpace(string(body)), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("secret: %w", err)
+		return "", err
 	}
 	random := make([]byte, passwordBytes)
 	if _, err := rand.Read(random); err != nil {
-		return "", fmt.Errorf("secret: %w", err)
+		return "", err
 	}
 	made := "p" + hex.EncodeToString(random)
 	return made, write(path, []byte(made))
@@ -154,7 +154,7 @@ func nkey(path string) (public string, err error) {
 		public, err = pair.PublicKey()
 	}
 	if err != nil {
-		return "", fmt.Errorf("secret: %s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	return public, nil
 }
@@ -165,7 +165,7 @@ func write(path string, body []byte) error {
 		err = os.WriteFile(path, body, fileMode)
 	}
 	if err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	return nil
 }

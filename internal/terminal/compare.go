@@ -95,7 +95,7 @@ func aspects(s *session.State) map[aspect]said {
 	}
 	for id, p := range s.Prompts {
 		text := outcome(string(p.Status), p.Reason)
-		if p.Status != session.Awaiting {
+		if !p.Awaits() {
 			text += ", not delivered"
 		}
 		add(session.EntityPrompt, id, string(p.Kind), "%s", text)

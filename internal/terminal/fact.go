@@ -20,18 +20,21 @@ var writerPaints = map[events.Writer]Colour{
 	events.WriterReconciler: Wait,
 }
 
+// seqWidth is the width of a place in the log.
+const seqWidth = 6
+
 // noteBytesMax is how much of a fact's data a line shows, in bytes.
 const noteBytesMax = 160
 
 // Fact returns the line of one event of a commit: place, instant, writer, kind, subject, the rest of its data, and a
-// note ("ignored: …").
+// note ("ignored: …"). On a terminal that is too narrow for it the line is continued below the instant.
 func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 	id := e.Subject
 	if strings.HasPrefix(string(e.Kind), "session.") {
 		id = ""
 	}
 	cells := []Cell{
-		{fmt.Sprintf("%6d", c.Seq), Faint},
+		{fmt.Sprintf("%*d", seqWidth, c.Seq), Faint},
 		{Clock(c.At), Faint},
 		{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
 		{fmt.Sprintf("%-20s", e.Kind), Strong},
@@ -51,7 +54,7 @@ func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 func Whole(c *events.Commit, st Style) string {
 	return joined(
 		[]Cell{
-			{fmt.Sprintf("%6d", c.Seq), Faint},
+			{fmt.Sprintf("%*d", seqWidth, c.Seq), Faint},
 			{Clock(c.At), Faint},
 			{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
 			{"← parked: " + c.Err.Error(), Alarm},
@@ -61,13 +64,17 @@ func Whole(c *events.Commit, st Style) string {
 }
 
 func joined(cells []Cell, st Style) string {
-	var parts []string
+	var parts []piece
 	for _, c := range cells {
-		if c.Text != "" {
-			parts = append(parts, st.colour(printable(c.Text), c.Colour))
+		if c.Text == "" {
+			continue
 		}
+		if len(parts) > 0 {
+			parts = append(parts, text(" "))
+		}
+		parts = append(parts, piece{Cell: c})
 	}
-	return strings.TrimRight(strings.Join(parts, " "), " ")
+	return st.paragraph(seqWidth+1, parts...)
 }
 
 // printable is [Clean] and keeps the spaces that align a column.

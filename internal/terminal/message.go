@@ -37,7 +37,7 @@ func QueuedMessage(s *session.State, i int, src session.Source) (Queued, error) 
 	}
 	c, err := src(m.Seq)
 	if err != nil {
-		return q, fmt.Errorf("screen: message %s: %w", m.ID, err)
+		return q, fmt.Errorf("message %s: %w", m.ID, err)
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == m.ID {
@@ -74,7 +74,7 @@ func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 	}
 	table := Table([]Column{{Name: "MESSAGE", ID: true}, {Name: "FROM", Min: nameMin},
 		{Name: "AGE", Spare: 1}, {Name: "STATE"}, {Name: "CONTENT", Min: textMin}}, rows, st)
-	return table + "\n" + Clean(queueWaits(s, now)) + "\n"
+	return table + "\n" + st.Wrap(queueWaits(s, now), 0) + "\n"
 }
 
 // contentText returns a message's content in one line.
@@ -232,13 +232,14 @@ var checks = map[string]string{
 	"another_session_compacts": "idle sessions are compacted one at a time",
 }
 
-// Check returns the compaction service's verdict on a session for a person.
-func Check(c request.Verdict, now time.Time, st Style) string {
-	verdict := st.Coloured("would not be compacted", Plain)
+// Check returns the compaction service's verdict on a session for a person. It begins with the subject of the sentence,
+// or with its verb.
+func Check(subject string, c request.Verdict, now time.Time, st Style) string {
+	verdict := coloured("would not be compacted:", Plain)
 	if c.Would {
-		verdict = st.Coloured("would be compacted", Busy)
+		verdict = coloured("would be compacted:", Busy)
 	}
-	text := verdict + ": " + st.Coloured(cmp.Or(c.Reason, "–"), Strong)
+	text := ""
 	if meaning := checks[c.Reason]; meaning != "" {
 		text += ", " + meaning
 	}
@@ -249,7 +250,11 @@ func Check(c request.Verdict, now time.Time, st Style) string {
 	case c.Used > 0 && c.Limit > 0:
 		text += fmt.Sprintf(" (%d of %d tokens, %d %%)", c.Used, c.Limit, c.Used*100/c.Limit)
 	case c.Used > 0:
-		text += fmt.Sprintf(" (%d tokens)", c.Used)
+		text += " (" + Plural(int(c.Used), "token") + ")"
 	}
-	return text + "\n"
+	if subject != "" {
+		subject += " "
+	}
+	return st.paragraph(0, piece{Cell: Cell{Text: subject}}, verdict, piece{Cell: Cell{Text: " "}},
+		coloured(cmp.Or(c.Reason, "–"), Strong), piece{Cell: Cell{Text: text}}) + "\n"
 }

@@ -85,7 +85,7 @@ func TestWhatIsOwed(t *testing.T) {
 		items = append(items, q)
 	}
 	golden(t, "queue", Queue(s, items, at(20), Style{}))
-	golden(t, "owing", Session(s, nil, nil, at(20), Style{}))
+	golden(t, "owing", Session(s, nil, at(20), Style{}))
 	gone := errors.New("purged")
 	if _, err := QueuedMessage(s, 0, func(uint64) (*events.Commit, error) { return nil, gone }); !errors.Is(err, gone) {
 		t.Errorf("a message whose commit is gone: %v", err)
@@ -138,14 +138,14 @@ func TestAnswersNotTaken(t *testing.T) {
 	if got := Doing(s, at(0)); got != "answers not taken: no_progress" {
 		t.Errorf("%q", got)
 	}
-	got := Session(s, nil, nil, at(0), Style{})
+	got := Session(s, nil, at(0), Style{})
 	for _, want := range []string{"10 turns requested", "`holdfast resume`"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
 	s.Continuations.State = ""
-	if got := Session(s, nil, nil, at(0), Style{}); strings.Contains(got, "turns requested") {
+	if got := Session(s, nil, at(0), Style{}); strings.Contains(got, "turns requested") {
 		t.Errorf("nothing is held, and it shows\n%s", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestHeld(t *testing.T) {
 			Reason: "mid-stream",
 			Error:  &events.Failure{Kind: x.kind},
 		}
-		got := Session(s, nil, nil, at(0), Style{})
+		got := Session(s, nil, at(0), Style{})
 		if x.want != "" && !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, "holdfast") {
 			t.Errorf("%s, %s: want %q in\n%s", x.state, x.kind, x.want, got)
 		}
@@ -188,7 +188,7 @@ func TestChecks(t *testing.T) {
 			"7s\n": {Reason: "not_idle_long_enough", At: at(7)},
 		"would not be compacted: –\n": {},
 	} {
-		if got := Check(c, at(0), Style{}); got != want {
+		if got := Check("", c, at(0), Style{}); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
 	}

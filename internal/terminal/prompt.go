@@ -37,7 +37,7 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 		}
 	}
 	status := Column{Name: "STATUS", Spare: 3}
-	if slices.ContainsFunc(bs, func(b *session.Blocker) bool { return b.Status != session.Awaiting }) {
+	if slices.ContainsFunc(bs, func(b *session.Blocker) bool { return !b.Awaits() }) {
 		status.Spare = 0 // it says what became of a prompt
 	}
 	return Table([]Column{{Name: "SESSION", ID: true}, {Name: "PROMPT", ID: true},
@@ -48,11 +48,11 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 // reach reports whether an agent waits, and whether it has the decision.
 func reach(b *session.Blocker) string {
 	switch {
-	case b.Status != session.Awaiting && !b.DeliveredAt.IsZero():
+	case !b.Awaits() && !b.DeliveredAt.IsZero():
 		return "has it"
 	case b.Status == session.Answered, b.Status == session.Rejected:
 		return "not delivered"
-	case b.Status != session.Awaiting:
+	case !b.Awaits():
 		return "–"
 	case b.Owned:
 		return "waits"
@@ -75,33 +75,29 @@ func Asked(b *session.Blocker) string {
 // Prompt returns one prompt with its questions and options.
 func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	var s strings.Builder
-	fmt.Fprintf(
-		&s,
-		"%s %s  %s  %s  %s ago",
-		Clean(string(b.Kind)),
-		st.Coloured(b.Prompt, Strong),
-		st.Coloured(string(b.Status), statusPaints[b.Status]),
-		Clean(b.Title),
-		ago(b.ArmedAt, now),
-	)
+	head := []piece{text(string(b.Kind)), text(" "), name(b.Prompt, Strong), text(columnGap),
+		coloured(string(b.Status), statusPaints[b.Status]), text(columnGap), text(b.Title), text(columnGap),
+		text(ago(b.ArmedAt, now) + " ago")}
 	if b.Tool != nil {
-		fmt.Fprintf(&s, "  (tool %s, call %s)", Clean(b.Tool.Name), Clean(b.Tool.Call))
+		head = append(head, text(columnGap), text(fmt.Sprintf("(tool %s, call %s)", Clean(b.Tool.Name),
+			Clean(b.Tool.Call))))
 	}
-	s.WriteByte('\n')
+	s.WriteString(st.paragraph(len(columnGap), head...) + "\n")
 	for i := range b.Questions {
 		s.WriteString(Question(&b.Questions[i], st))
 	}
-	if b.Status != session.Awaiting {
-		fmt.Fprintf(
-			&s,
-			"  %s by %s: %s\n",
-			Clean(string(b.Status)),
-			Clean(cmp.Or(b.By, "the agent")),
-			Clean(cmp.Or(answers(b.Answers), b.Reason, "–")),
-		)
+	if !b.Awaits() {
+		s.WriteString(st.Wrap(fmt.Sprintf("  %s by %s: %s", b.Status, Clean(cmp.Or(b.By, "the agent")),
+			Clean(cmp.Or(answers(b.Answers), b.Reason, "–"))), questionIndent) + "\n")
 	}
 	return s.String()
 }
+
+// Where the lines of a question, and those of an option, are continued.
+const (
+	questionIndent = 4
+	optionIndent   = 7
+)
 
 // Question returns one question with its numbered options.
 func Question(q *events.Question, st Style) string {
@@ -117,13 +113,14 @@ func Question(q *events.Question, st Style) string {
 	case q.Custom:
 		how = "one of, or your own text"
 	}
-	fmt.Fprintf(&s, "  %s %s %s\n", st.Coloured(q.ID+":", Strong), Clean(q.Question), st.colour("("+how+")", Faint))
+	s.WriteString(st.paragraph(questionIndent, text(columnGap), coloured(q.ID+":", Strong), text(" "), text(q.Question),
+		text(" "), coloured("("+how+")", Faint)) + "\n")
 	for i, o := range q.Options {
-		fmt.Fprintf(&s, "    %d) %s", i+1, Clean(o.Label))
+		option := []piece{text(fmt.Sprintf("    %d) ", i+1)), text(o.Label)}
 		if o.Description != "" {
-			s.WriteString(st.Coloured("  "+o.Description, Faint))
+			option = append(option, text(columnGap), coloured(o.Description, Faint))
 		}
-		s.WriteByte('\n')
+		s.WriteString(st.paragraph(optionIndent, option...) + "\n")
 	}
 	return s.String()
 }

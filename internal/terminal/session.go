@@ -165,20 +165,19 @@ func toolNames(s *session.State) string {
 	return strings.Join(names, ", ")
 }
 
-// Session returns the page of one session. Blockers are the entries of its open prompts, unknown the calls of
-// [session.State.UnknownOutcomes].
-func Session(s *session.State, blockers []*session.Blocker, unknown map[string]bool, now time.Time, st Style) string {
+// fieldIndent is where the values of fields begin.
+const fieldIndent = 13
+
+// Session returns the page of one session as people see it: see [session.State.WithUnknown]. Blockers are the entries
+// of its open prompts.
+func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
 	var b strings.Builder
-	fmt.Fprintf(
-		&b,
-		"%s  %s  %s\n",
-		st.Coloured(s.Ref().String(), Strong),
-		st.Coloured(string(s.Phase), phasePaints[s.Phase]),
-		Clean(s.Title),
-	)
+	b.WriteString(st.paragraph(len(columnGap), name(s.Ref().String(), Strong), text(columnGap),
+		coloured(string(s.Phase), phasePaints[s.Phase]), text(columnGap), text(s.Title)) + "\n")
 	field := func(name, format string, args ...any) {
-		text := strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " ")
-		fmt.Fprintf(&b, "  %s %s\n", st.colour(fmt.Sprintf("%-10s", name), Faint), strings.ReplaceAll(text, " ,", ","))
+		is := strings.ReplaceAll(strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "), " ,", ",")
+		b.WriteString(st.paragraph(fieldIndent, text(columnGap), coloured(fmt.Sprintf("%-10s", name), Faint), text(" "),
+			text(is)) + "\n")
 	}
 	about(s, now, field)
 	open(s, now, field)
@@ -186,7 +185,7 @@ func Session(s *session.State, blockers []*session.Blocker, unknown map[string]b
 		b.WriteString("\n" + Prompt(p, now, st))
 	}
 	if len(s.Recent) > 0 {
-		b.WriteString("\n" + recent(s, unknown, now, st))
+		b.WriteString("\n" + recent(s, now, st))
 	}
 	return b.String()
 }
@@ -234,7 +233,7 @@ func usage(s *session.State) string {
 	u, threshold := s.Usage, s.Policy.CompactionThreshold
 	switch {
 	case u.Limit <= 0:
-		return fmt.Sprintf("%d tokens; how many fit is not known", u.Used)
+		return Plural(int(u.Used), "token") + "; how many fit is not known"
 	case threshold >= 1:
 		return fmt.Sprintf("%d of %d tokens (%.0f %%); compaction by itself is off", u.Used, u.Limit, u.Percent)
 	case u.Warn:
@@ -338,24 +337,20 @@ var outcomePaints = map[string]Colour{
 	session.OutcomeFailed:      Alarm,
 	session.OutcomeInterrupted: Alarm,
 	session.OutcomeStopped:     Wait,
+	session.OutcomeUnknown:     Alarm,
 	string(session.Expired):    Alarm,
 	string(session.Answered):   Good,
 }
 
-// unknownOutcome is shown in place of the outcome of a call of which nothing says whether it had its effect.
-const unknownOutcome = "unknown"
-
 // recent returns a table of the newest endings, newest first. Older calls of an unknown outcome are there, too: a
 // person has to look at what they did.
-func recent(s *session.State, unknown map[string]bool, now time.Time, st Style) string {
+func recent(s *session.State, now time.Time, st Style) string {
 	var rows [][]Cell
 	note := ""
 	for i := len(s.Recent) - 1; i >= 0; i-- {
 		e := &s.Recent[i]
-		outcome := Cell{e.Outcome, outcomePaints[e.Outcome]}
-		if e.Entity == session.EntityTool && unknown[e.ID] {
-			outcome = Cell{unknownOutcome, Alarm}
-			note = "unknown: the call was cut off, and may have had its effect; look before it runs again\n"
+		if e.Outcome == session.OutcomeUnknown {
+			note = "unknown: the call was cut off, and may have had its effect; look before it runs again"
 		} else if len(s.Recent)-i > recentShownMax {
 			continue
 		}
@@ -363,9 +358,13 @@ func recent(s *session.State, unknown map[string]bool, now time.Time, st Style) 
 		if e.Late != nil {
 			reason = strings.TrimSpace(reason + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
 		}
-		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain}, outcome, {reason, Plain},
-			{ago(e.At, now), Faint}})
+		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain},
+			{e.Outcome, outcomePaints[e.Outcome]}, {reason, Plain}, {ago(e.At, now), Faint}})
 	}
-	return Table([]Column{{Name: "ENDED"}, {Name: "ID", ID: true}, {Name: "NAME", Min: nameMin},
-		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st) + note
+	table := Table([]Column{{Name: "ENDED"}, {Name: "ID", ID: true}, {Name: "NAME", Min: nameMin},
+		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st)
+	if note != "" {
+		table += st.Wrap(note, 0) + "\n"
+	}
+	return table
 }

@@ -30,12 +30,12 @@ func TestUnknownOutcomesAreShown(t *testing.T) {
 		s.Recent = append(s.Recent, session.Ending{Entity: session.EntityTurn, ID: "t"})
 	}
 	const line, note = "tool   cut  deploy  unknown  owner-lost  –\n", "\nunknown: the call was cut off"
-	text := Session(s, nil, map[string]bool{"cut": true}, at(0), Style{Width: 80})
+	text := Session(s.WithUnknown(map[string]bool{"cut": true}), nil, at(0), Style{Width: 80})
 	if !strings.Contains(text, line) || !strings.Contains(text, note) || strings.Contains(text, "lint") ||
 		strings.Contains(text, "message") {
 		t.Errorf("want %q and %q, and nothing else that is old, in\n%s", line, note, text)
 	}
-	if text := Session(s, nil, nil, at(0), Style{}); strings.Contains(text, "unknown") {
+	if text := Session(s, nil, at(0), Style{}); strings.Contains(text, "unknown") {
 		t.Errorf("nothing is unknown in\n%s", text)
 	}
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +29,9 @@ func Columns(names ...string) []Column {
 	}
 	return all
 }
+
+// escapes matches what colours a text.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // columnGap separates two columns.
 const columnGap = "  "
@@ -90,7 +94,11 @@ func stacked(columns []Column, rows [][]Cell, above int, st Style) [][]string {
 	st.Width = max(st.Width-len(columnGap), 1)
 	for i, below := range layOut(slices.Delete(slices.Clone(columns), above, above+1), rest, st) {
 		for _, l := range below {
-			lines[i] = append(lines[i], columnGap+l)
+			// A line that is wider is a name, which is whole: it has no indent.
+			if Width(escapes.ReplaceAllString(l, "")) <= st.Width {
+				l = columnGap + l
+			}
+			lines[i] = append(lines[i], l)
 		}
 	}
 	return lines

@@ -133,9 +133,12 @@ const clockForm = "15:04:05.000"
 func Clock(at time.Time) string { return at.UTC().Format(clockForm) }
 
 // Plural returns a number with its noun.
-func Plural(n int, noun string) string {
+func Plural(n int, noun string) string { return Count(n, noun, noun+"s") }
+
+// Count returns a number with what is said of one, or of several.
+func Count(n int, one, several string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, several)
 }

@@ -139,9 +139,9 @@ func TestScreens(t *testing.T) {
 		"sessions-colour": Sessions(docs, now(), color),
 		"sessions-narrow": Sessions(docs, now(), Style{Width: 60}),
 		"prompts":         Prompts(append(liveOpen, lostOpen[0], &settled), now(), Style{}),
-		"live":            Session(live, liveOpen, nil, now(), Style{}),
-		"lost":            Session(lost, lostOpen, nil, now(), Style{}),
-		"lost-colour":     Session(lost, lostOpen, nil, now(), color),
+		"live":            Session(live, liveOpen, now(), Style{}),
+		"lost":            Session(lost, lostOpen, now(), Style{}),
+		"lost-colour":     Session(lost, lostOpen, now(), color),
 		"settled":         Prompt(&settled, now(), Style{}),
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, text) })
@@ -194,7 +194,7 @@ func TestNothingButPrintableCharactersReachesTheScreen(t *testing.T) {
 		t.Errorf("CleanLines: %q", got)
 	}
 	s, open := folded(t, 5)
-	for _, text := range []string{Session(s, open, nil, now(), Style{}), Sessions([]*session.State{s}, now(), Style{}),
+	for _, text := range []string{Session(s, open, now(), Style{}), Sessions([]*session.State{s}, now(), Style{}),
 		Prompts(open, now(), Style{})} {
 		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && unprintable(r) }); i >= 0 {
 			t.Errorf("%q at %d of %q", text[i], i, text)

@@ -35,9 +35,9 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 		select {
 		// The agent may have reported why.
 		case r := <-c.reports:
-			return nil, fmt.Errorf("drill: act %s: %s %s: %w", act, r.Said, r.Text, err)
+			return nil, fmt.Errorf("act %s: %s %s: %w", act, r.Said, r.Text, err)
 		default:
-			return nil, fmt.Errorf("drill: act %s: %w: do the services run? (`holdfast doctor`)", act, err)
+			return nil, fmt.Errorf("act %s: %w: do the services run? (`holdfast doctor`)", act, err)
 		}
 	}
 	return c, nil
@@ -73,7 +73,7 @@ func (d *drill) crash(ctx context.Context) error {
 	d.verify(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired",
 		Seen: seenPrompt(s, promptMay, events.ReasonOwnerLost), TookMS: -1, OK: expired})
 	p := s.Prompts[promptWhich]
-	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
+	kept := p.Awaits() && s.Tools[callAsk] != nil && s.Phase == session.Waiting
 	d.verify(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: OutcomeKept,
 		Seen: seenPrompt(s, promptWhich, reasonCanAnswer), TookMS: -1, OK: kept})
 	d.refused(ctx, actCrash, promptMay, "once", "a late answer is refused", http.StatusGone)
@@ -182,7 +182,7 @@ func (d *drill) resume(ctx context.Context) error {
 	}
 	started, err := d.starts(ctx, s)
 	d.verify(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start",
-		Seen:   fmt.Sprintf("%d start", started),
+		Seen:   terminal.Plural(started, "start"),
 		TookMS: -1, OK: started == 1 && err == nil})
 	return d.dismiss(ctx, c)
 }
@@ -306,7 +306,7 @@ func (d *drill) restart(ctx context.Context) error {
 		func(s *session.State) bool { return s.Owned && s.Epoch > before.Epoch })
 	if err == nil {
 		p, was := s.Prompts[promptMay], before.Prompts[promptMay]
-		if p == nil || p.Status != session.Awaiting || p.Epoch != s.Epoch || !p.Since.Equal(was.Since) {
+		if !p.Awaits() || p.Epoch != s.Epoch || !p.Since.Equal(was.Since) {
 			err = errors.New(seenPrompt(s, promptMay, ""))
 		}
 	}

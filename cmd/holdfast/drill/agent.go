@@ -61,7 +61,7 @@ const (
 )
 
 // errDirectorGone is the cause when an agent's director has ended.
-var errDirectorGone = errors.New("drill: the director is gone")
+var errDirectorGone = errors.New("the director is gone")
 
 // agent is one process of a harness.
 type agent struct {
@@ -79,10 +79,10 @@ func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	a := &agent{lines: make(chan string, 1), out: out}
 	words := bufio.NewScanner(in)
 	if !words.Scan() {
-		return fmt.Errorf("drill: agent: %w", errDirectorGone)
+		return fmt.Errorf("agent: %w", errDirectorGone)
 	}
 	if err := json.Unmarshal(words.Bytes(), &a.spec); err != nil {
-		return fmt.Errorf("drill: agent: %w", err)
+		return fmt.Errorf("agent: %w", err)
 	}
 	go func() {
 		for words.Scan() {
@@ -114,7 +114,7 @@ func (a *agent) live(ctx context.Context) error {
 		roleFails: a.fails, roleRetries: a.resumes, roleFull: a.full, roleGoesOn: a.goesOn,
 	}[a.spec.Role]
 	if play == nil {
-		return fmt.Errorf("drill: agent: there is no role %q", a.spec.Role)
+		return fmt.Errorf("agent: there is no role %q", a.spec.Role)
 	}
 	h, err := harness.Connect(ctx, a.spec.Login.On(harness.Config{ID: a.spec.Harness, URL: a.spec.URL,
 		Prefix: a.spec.Prefix,
@@ -232,7 +232,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	a.report(Report{Said: saidReady})
 	turn := s.OpenTurn()
 	if turn == nil {
-		return errors.New("drill: agent: the turn was not taken over")
+		return errors.New("agent: the turn was not taken over")
 	}
 	answer, err := turn.Ask(ctx, p)
 	if err != nil {

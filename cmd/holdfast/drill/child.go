@@ -60,14 +60,14 @@ func (d *drill) start(act, role string) (*child, error) {
 	c := &child{d: d, act: act, cmd: d.Command(), reports: make(chan Report, 16), gone: make(chan struct{})}
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+		return nil, fmt.Errorf("agent %s: %w", role, err)
 	}
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+		return nil, fmt.Errorf("agent %s: %w", role, err)
 	}
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+		return nil, fmt.Errorf("agent %s: %w", role, err)
 	}
 	d.mu.Lock()
 	d.children = append(d.children, c)
@@ -85,7 +85,7 @@ func (d *drill) start(act, role string) (*child, error) {
 // send writes a line to the agent.
 func (c *child) send(line string) error {
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		return fmt.Errorf("drill: talk to process %d: %w", c.cmd.Process.Pid, err)
+		return fmt.Errorf("talk to process %d: %w", c.cmd.Process.Pid, err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (c *child) expect(ctx context.Context, said string, limit time.Duration) (R
 func (c *child) signal(s syscall.Signal, why string) error {
 	c.d.report(c.act, whoDrill, "%s to process %d, %s", names[s], c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Signal(s); err != nil {
-		return fmt.Errorf("drill: %s to process %d: %w", names[s], c.cmd.Process.Pid, err)
+		return fmt.Errorf("%s to process %d: %w", names[s], c.cmd.Process.Pid, err)
 	}
 	return nil
 }

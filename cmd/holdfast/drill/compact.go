@@ -43,7 +43,7 @@ var steps = []step{
 		return s.Pending.Compaction != nil && len(s.Queue) == len(queued)
 	}},
 	{"start", "while it compacts", "in it", func(s *session.State) bool {
-		return s.Compaction != nil && s.Compaction.State == session.CompactionRunning && len(s.Queue) == len(queued)
+		return s.Compaction.Running() && len(s.Queue) == len(queued)
 	}},
 	{"done", "when it has compacted", "after it", func(s *session.State) bool {
 		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted &&
@@ -128,7 +128,7 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 	d.report(act, whoDrill, "sends message %s", id)
 	content, err := json.Marshal("message " + id)
 	if err != nil {
-		return fmt.Errorf("drill: message %s: %w", id, err)
+		return fmt.Errorf("message %s: %w", id, err)
 	}
 	_, err = rpc.Call(ctx, d.bus.Services, request.CompactionSend, request.Send{
 		Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content, By: person})

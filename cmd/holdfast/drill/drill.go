@@ -144,7 +144,7 @@ func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	stop()
 	err = errors.Join(err, <-watched)
 	if err == nil && ctx.Err() != nil {
-		err = fmt.Errorf("drill: %w", context.Cause(ctx))
+		err = context.Cause(ctx)
 	}
 	res.Verdicts, res.TookMS, res.OK = d.verdicts, time.Since(d.began).Milliseconds(), err == nil
 	for _, v := range d.verdicts {
@@ -303,7 +303,7 @@ func FreeName(ctx context.Context, b *bus.Bus, base string) (string, error) {
 		used := false
 		err := b.KV.List(ctx, kv.State, events.SessionKeys(name), func(kv.Entry) error { used = true; return nil })
 		if err != nil {
-			return "", fmt.Errorf("drill: a free name like %s: %w", base, err)
+			return "", fmt.Errorf("a free name like %s: %w", base, err)
 		}
 		if !used {
 			return name, nil

@@ -47,14 +47,14 @@ func Stranded(s *session.State, docs map[string]*session.State) []string {
 	if s.Turn != nil && !turns[s.Turn.ID] {
 		left = append(left, "turn "+s.Turn.ID)
 	}
-	if s.Compaction != nil && s.Compaction.State == session.CompactionRunning {
+	if s.Compaction.Running() {
 		left = append(left, "compaction "+s.Compaction.ID)
 	}
 	return left
 }
 
 // errEnough ends a watch whose result is complete.
-var errEnough = errors.New("drill: enough")
+var errEnough = errors.New("enough")
 
 // Settled waits until the documents of these sessions of a harness are as new as the log and have nothing that is
 // [Stranded]. If the time limit passes or ctx ends, it returns the documents as they are. The error is an error of
@@ -65,7 +65,7 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 	for _, id := range sessions {
 		commits, err := b.Log.Read(ctx, events.Ref{Harness: harness, Session: id}, 0)
 		if err != nil {
-			return nil, fmt.Errorf("drill: log of %s: %w", id, err)
+			return nil, fmt.Errorf("log of %s: %w", id, err)
 		}
 		if len(commits) > 0 {
 			ends[id] = commits[len(commits)-1].Seq
@@ -80,7 +80,7 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 		}
 		d, err := session.Decode(u.Value)
 		if err != nil {
-			return fmt.Errorf("drill: document %s: %w", u.Key, err)
+			return fmt.Errorf("document %s: %w", u.Key, err)
 		}
 		docs[d.Session] = d
 		for id, seq := range ends {

@@ -38,7 +38,7 @@ func (d *drill) outage(ctx context.Context) (err error) {
 	d.report(actOutage, "", "SIGKILL to everything while a failed turn waits to be tried again")
 	dir, err := os.MkdirTemp("", "holdfast-drill-")
 	if err != nil {
-		return fmt.Errorf("drill: outage: %w", err)
+		return fmt.Errorf("outage: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	c := &cell{d: d, dir: dir, listen: "127.0.0.1:0"}
@@ -48,7 +48,7 @@ func (d *drill) outage(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, c.end()) }()
 	b, err := bus.Open(ctx, bus.Config{URL: c.url, Prefix: d.Prefix, Name: "drill-outage"})
 	if err != nil {
-		return fmt.Errorf("drill: outage: %w", err)
+		return fmt.Errorf("outage: %w", err)
 	}
 	defer b.Close()
 	sub := &drill{Config: d.Config, bus: b, began: d.began, reporting: d.reporting,
@@ -90,7 +90,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 		after, err = session.Decode(e.Value)
 	}
 	if err != nil {
-		return fmt.Errorf("drill: outage: %w", err)
+		return fmt.Errorf("outage: %w", err)
 	}
 	v := Verdict{Act: actOutage, Promise: "a retry outlives the broker", Expected: due(before),
 		Seen: due(after), TookMS: -1}
@@ -108,7 +108,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	}
 	if _, _, err := d.world.until(ctx, actOutage, "completed", soonMax,
 		func(s *session.State) bool { return s.Turn == nil && s.Retry.State == "" }); err != nil {
-		return fmt.Errorf("drill: outage: %w", err)
+		return fmt.Errorf("outage: %w", err)
 	}
 	return errors.Join(d.once(ctx, before, r), d.dismiss(ctx, next))
 }
@@ -146,9 +146,9 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 		TookMS: -1, OK: late >= -earlyMaxMS*time.Millisecond && late <= lateMax})
 	v := Verdict{Act: actOutage, Promise: "once, as the same request",
 		Expected: "1 plan, 1 turn", TookMS: -1}
-	v.Seen = fmt.Sprintf("%d plan, %d turn", scheduled, started)
+	v.Seen = terminal.Plural(scheduled, "plan") + ", " + terminal.Plural(started, "turn")
 	if wanted != 1 {
-		v.Seen += fmt.Sprintf(", %d requests", wanted)
+		v.Seen += ", " + terminal.Plural(wanted, "request")
 	}
 	if !strings.Contains(took.Text, modelOfTurn) {
 		v.Seen += ", other options"
@@ -178,7 +178,7 @@ func (c *cell) start(ctx context.Context) error {
 		err = c.cmd.Start()
 	}
 	if err != nil {
-		return fmt.Errorf("drill: outage: start a cell: %w", err)
+		return fmt.Errorf("outage: start a cell: %w", err)
 	}
 	c.in = in
 	c.d.report(actOutage, whoDrill, "starts process %d: a cell of its own, with the broker and all services",
@@ -196,9 +196,9 @@ func (c *cell) start(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-c.ended:
-			return fmt.Errorf("drill: outage: the cell ended: %w", c.err)
+			return fmt.Errorf("outage: the cell ended: %w", c.err)
 		case <-late.C:
-			return errors.Join(fmt.Errorf("drill: outage: %w: the cell is not ready", errLate), c.end())
+			return errors.Join(fmt.Errorf("outage: %w: the cell is not ready", errLate), c.end())
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), c.end())
 		}
@@ -215,7 +215,7 @@ func (c *cell) start(ctx context.Context) error {
 func (c *cell) kill(why string) error {
 	c.d.report(actOutage, whoDrill, "SIGKILL to process %d: %s", c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Kill(); err != nil {
-		return fmt.Errorf("drill: outage: kill the cell: %w", err)
+		return fmt.Errorf("outage: kill the cell: %w", err)
 	}
 	<-c.ended // its result is that of a kill
 	return nil
@@ -224,7 +224,7 @@ func (c *cell) kill(why string) error {
 // end ends the cell gracefully, if it runs.
 func (c *cell) end() error {
 	if err := c.in.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("drill: outage: end the cell: %w", err)
+		return fmt.Errorf("outage: end the cell: %w", err)
 	}
 	late := time.NewTimer(2 * endMaxS * time.Second)
 	defer late.Stop()

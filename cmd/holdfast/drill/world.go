@@ -42,7 +42,7 @@ func (w *world) watch(ctx context.Context) error {
 		}
 		s, err := session.Decode(u.Value)
 		if err != nil {
-			return fmt.Errorf("drill: document %s: %w", u.Key, err)
+			return fmt.Errorf("document %s: %w", u.Key, err)
 		}
 		w.apply(acts[s.Harness], s, u.At)
 		return nil

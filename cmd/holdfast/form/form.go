@@ -193,7 +193,7 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 	}
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return nil, fmt.Errorf("form: policy: %w", err)
+		return nil, fmt.Errorf("policy: %w", err)
 	}
 	var patch events.PolicyPatch
 	dec := json.NewDecoder(bytes.NewReader(body))

@@ -83,7 +83,7 @@ func passedOver(p *Played) string {
 	}
 	for i, name := range slices.Sorted(maps.Keys(p.Unknown)) {
 		if i == problemsShowMax {
-			text += fmt.Sprintf("  … and %d kinds more\n", len(p.Unknown)-i)
+			text += "  … and " + terminal.Plural(len(p.Unknown)-i, "kind") + " more\n"
 			break
 		}
 		text += fmt.Sprintf("  unknown: %s (%d)\n", terminal.Clean(name), p.Unknown[name])

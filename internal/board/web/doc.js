@@ -214,16 +214,16 @@ export function verdict({ code, text, body }, now) {
     case 200:
       return { kind: "done", text: body?.seq ? `stored at ${body.seq}` : "it was so already" };
     case 409:
-      return { kind: "refused", text: `409, another decision stands: ${body?.status ? became(body, now) : why}` };
+      return { kind: "refused", text: `another decision stands (409): ${body?.status ? became(body, now) : why}` };
     case 410:
-      return { kind: "refused", text: `410, it no longer waits: ${body?.status ? became(body, now) : why}` };
+      return { kind: "refused", text: `it no longer waits (410): ${body?.status ? became(body, now) : why}` };
     case 422:
-      return { kind: "refused", text: `422, it does not fit, and the prompt still waits: ${why}`,
+      return { kind: "refused", text: `it does not fit, and the prompt still waits (422): ${why}`,
         questions: body?.questions ?? {} };
     case 0:
       return { kind: "unknown", text: `${why}. It may be stored or not; it is safe to send it again` };
     default:
-      return { kind: "refused", text: `${code}: ${why || "refused"}` };
+      return { kind: "refused", text: `${why || "refused"} (${code})` };
   }
 }
 

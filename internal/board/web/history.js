@@ -30,8 +30,8 @@ export const writers = Object.fromEntries(Object.entries({
   "turn.stop_requested": "LCT", "turn.stopped": "HR", "turn.interrupted": "R", "tool.started": "H",
   "tool.completed": "HLRC", "tool.failed": "HLRC", "tool.interrupted": "R", "prompt.requested": "H",
   "prompt.answered": "HL", "prompt.rejected": "HL", "prompt.dismissed": "L", "prompt.withdrawn": "HR",
-  "prompt.superseded": "CH", "prompt.expired": "R", "prompt.unattended": "H", "prompt.delivered": "H",
-  "usage.reported": "H", "retry.scheduled": "T", "retry.abandoned": "T", "compaction.requested": "C",
+  "prompt.superseded": "CH", "prompt.expired": "R", "prompt.unattended": "H", "prompt.attended": "H",
+  "prompt.delivered": "H", "usage.reported": "H", "retry.scheduled": "T", "retry.abandoned": "T", "compaction.requested": "C",
   "compaction.started": "H", "compaction.completed": "H", "compaction.failed": "HRC",
 }).map(([kind, letters]) => [kind, [...letters].map((l) => services[l])]));
 
@@ -252,6 +252,25 @@ function said(doc) {
   for (const [key, value] of Object.entries(doc.policy ?? {})) add(`policy ${key}`, JSON.stringify(value));
   for (const e of doc.recent ?? []) add(`${e.entity} ${e.id}`, why(e.outcome, e.reason), e.name, true);
   return all;
+}
+
+// withUnknown returns a document with the outcome "unknown" for the calls of which nothing says whether they had their
+// effect, as State.WithUnknown of pkg/session does. A call that failed has a kind in the commit of its end only:
+// commitAt(seq) returns {value}, {error}, or {} while it is read. The result is {document, reading, errors}.
+export function withUnknown(document, commitAt) {
+  let reading = false;
+  const errors = [];
+  const cutOff = (end) => {
+    const { value, error } = commitAt(end.seq);
+    if (error) errors.push(`the end of call ${visible(end.id)}: ${visible(error)}`);
+    reading ||= !value && !error;
+    return (value?.events ?? []).some((e) => e?.data?.call === end.id && kindOf(e) === "tool.failed" &&
+      e.data.error?.kind === "outcome_unknown");
+  };
+  const unknown = (end) => end.entity === "tool" && end.outcome !== "completed" && !end.late &&
+    (end.outcome !== "failed" || cutOff(end));
+  const recent = document.recent?.map((end) => (unknown(end) ? { ...end, outcome: "unknown" } : end));
+  return { document: { ...document, recent }, reading, errors };
 }
 
 // compared returns what a person sees differ between two documents: {what, name, from, to}, as text. An ending that is

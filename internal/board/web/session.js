@@ -26,6 +26,7 @@ export class Session {
     this.text = "";
     this.end = undefined; // the line behind the newest one that is drawn; undefined follows the log
     this.open = new Set(); // lines of the timeline that show their event
+    this.ends = new Lookups((seq) => readCommit(app.net, seq), () => app.draw(), 100); // of the calls of two documents
     this.messages = new Lookups((seq) => readCommit(app.net, seq), () => app.draw());
     this.objects = new Lookups(async (name) => history.stored(await readObject(app.net, name)), () => app.draw(), 20);
     this.draft = {}; // of the policy: what a person has written
@@ -202,9 +203,11 @@ export class Session {
     this.#changed(); // the document may have it already
   }
 
-  // travel reads the document as it was at a place of the log, and at a second one; 0 is now.
+  // travel reads the document as it was at a place of the log, and at a second one; 0 is now. What could not be read
+  // before is read again.
   async travel(at, to) {
     this.past = { at, to, loading: true };
+    this.ends.forget();
     this.app.draw();
     const past = { at, to };
     try {
@@ -440,10 +443,20 @@ function pastPart(page) {
         ? history.kindOf(c.events[0]) : ""}</option>`)}</select></label>
     ${past.loading ? html`<p class="note">reading …</p>` : nothing}
     ${past.error ? html`<p class="verdict refused">${visible(past.error)}</p>` : nothing}
-    ${past.before ? differencePart(past.before, past.after ?? page.doc()) : nothing}</details>`;
+    ${past.before ? differencePart(page, past.before, past.after ?? page.doc()) : nothing}</details>`;
 }
 
-function differencePart(before, after) {
+// differencePart compares two documents as people see them, with the outcome "unknown".
+function differencePart(page, ...documents) {
+  const shown = documents.map((d) => history.withUnknown(d, (seq) => page.ends.get(seq)));
+  if (shown.some((s) => s.reading)) return html`<p class="note">reading …</p>`;
+  const [before, after] = shown.map((s) => s.document);
+  const errors = [...new Set(shown.flatMap((s) => s.errors))];
+  return html`${errors.map((e) => html`<p class="verdict unknown">its outcome may be unknown: ${e}</p>`)}
+    ${comparisonPart(before, after)}`;
+}
+
+function comparisonPart(before, after) {
   const list = history.differences(before, after);
   if (list.length === 0) return html`<p class="note">no difference</p>`;
   const head = (what) => html`<thead><tr><th>${what}</th><th>then: ${visible(before.phase)}</th>
