@@ -56,7 +56,7 @@ func (x *Log) Undelivered(s *session.State) []string {
 	}
 	since := x.quiet // a decision before this waits for a person, or for the next turn
 	if l := s.LastTurn; l != nil && l.Outcome != session.OutcomeCompleted {
-		since = max(cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
+		since = max(since, cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
 	}
 	if min(x.called(), x.personal) < x.lastStop { // it waits until a turn of a person begins
 		since = max(since, x.lastStop)
@@ -77,6 +77,8 @@ func (x *Log) answers(e *events.Event) {
 		}
 	case events.PromptUnattended:
 		x.unattended[f.Prompt] = true
+	case events.PromptAttended:
+		delete(x.unattended, f.Prompt)
 	case events.PromptAnswered:
 		x.decided(f.Prompt, !f.Owed)
 		x.old(f.Owed)
@@ -301,16 +303,17 @@ func (x *Log) takes(f events.TurnRequested) {
 	}
 }
 
-// displaces: a turn for a decision about a prompt of another turn does not take the place of a retry or of what follows
-// a compaction, whose message it would drop.
+// displaces: a turn for a decision about a prompt of another turn does not take the place of a retry of the last turn
+// or of what follows a compaction, whose message it would drop. A retry of an earlier turn has no place any more: the
+// agent has since begun a turn by itself.
 func (x *Log) displaces(f events.TurnRequested) {
 	s := x.before
 	if p := s.Pending.Turn; p != nil && p.OfTurn != f.OfTurn && s.Turn == nil &&
 		(p.Cause == events.CauseRetry || p.Cause == events.CauseResume || p.Cause == events.CauseFollowUp) {
 		x.fail("V15: turn %s for a decision takes the place of turn %s (%s)", f.Turn, p.ID, p.Cause)
 	}
-	if s.Turn == nil && s.RetryFirst() && s.RetryPlanned() && s.Retry.Turn != f.OfTurn {
-		x.fail("V15: turn %s for a decision takes the place of the retry of turn %s", f.Turn, s.Retry.Turn)
+	if s.Turn == nil && s.RetryFirst() && s.RetryPlanned() && s.LastTurn.ID != f.OfTurn {
+		x.fail("V15: turn %s for a decision takes the place of the retry of turn %s", f.Turn, s.LastTurn.ID)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -75,6 +76,26 @@ func (s *story) stopped() {
 func (s *story) byItself(turn string) {
 	s.harness(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Synthetic: true})
 	s.completes(turn)
+}
+
+// retried has turn t ask p and fail, and retry schedule its next attempt. After that the process may begin a turn by
+// itself, which fails, too.
+func (s *story) retried(own bool) {
+	s.question("p")
+	s.answered("p")
+	s.fails()
+	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: 1, DelayMS: 60_000,
+		DueAt: s.st.LastTurn.At.Add(time.Minute)})
+	if own {
+		s.harness(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+		s.harness(events.TurnFailed{Turn: "own", Error: events.Failure{Kind: "server_error"}})
+	}
+}
+
+// requestedFor has recovery request a turn for the decision about p, which continues a turn.
+func (s *story) requestedFor(ofTurn string) {
+	s.service(events.WriterReconciler, events.TurnRequested{Turn: "u", Cause: events.CauseAnswer, OfTurn: ofTurn,
+		Prompts: []string{"p"}})
 }
 
 // requested has recovery request a turn for the decision about p.
@@ -310,6 +331,10 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.completes("u")
 			s.continues("v", events.CauseAnswer, "u", "p")
 		}},
+		"in place of the retry of the last turn": {"V15: turn u for a decision takes the place", []string{"p"},
+			func(s *story) { s.retried(false); s.requestedFor("other") }},
+		"beside the retry of a turn before that": {"", []string{"p"},
+			func(s *story) { s.retried(true); s.requestedFor("own") }},
 		"the owner's turn is taken": {"V15", []string{"p"},
 			func(s *story) { s.question("p"); s.answered("p"); s.continues("u", events.CauseAnswer, "t", "p") }},
 		"closed": {"", nil, func(s *story) {

@@ -397,7 +397,7 @@ func (x *Log) compaction(f events.CompactionRequested) {
 // Stuck returns why a session at rest waits without a reason, "" if it does not: everything that runs, is retried,
 // compacted or queued has a process, a person or an instant for it (V14). alive reports whether its owner lives.
 func (x *Log) Stuck(st *session.State, alive bool) string {
-	if st.Closed != nil || !st.Opened() {
+	if !st.Open() {
 		return ""
 	}
 	l, p := st.LastTurn, st.Pending

@@ -317,6 +317,7 @@ func (r *reconciler) view(st *session.State) View {
 	v := View{Now: r.w.now, Start: r.start, Renewed: r.renewed, Gaps: r.gaps, Source: r.w.log.source}
 	for _, inc := range sorted(r.seen) {
 		if l := *r.seen[inc]; l.Harness == st.Harness {
+			l.Claimed = r.w.claimed[inc]
 			v.Leases = append(v.Leases, l)
 		}
 	}

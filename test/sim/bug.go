@@ -77,7 +77,11 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 	if asked != nil {
 		pending = asked.ID
 	}
+	again := c.Seq <= s.Seq
 	res := s.Fold(c)
+	if again {
+		return res // a commit that is delivered again changes nothing, also in a world with a bug
+	}
 	switch b {
 	case OwedDropped:
 		dropOwed(s, pending, c)
@@ -103,6 +107,14 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 		forgetReceipts(s)
 		if len(res.Feed) == 1 && is[events.PromptDelivered](c) && s.Pending.Turn == nil {
 			s.Pending.Turn = asked
+		}
+	case AttendedKeepsRequest:
+		if is[events.PromptAttended](c) && s.Pending.Turn == nil {
+			s.Pending.Turn = asked
+		}
+	case RefusalDropsRequest:
+		if asked != nil && len(asked.Prompts) > 1 && refuses(c) {
+			s.Pending.Turn = nil
 		}
 	case StopReleased:
 		if is[events.MessageWithdrawn](c) {
@@ -133,6 +145,14 @@ func dropOwed(s *session.State, pending string, c *events.Commit) {
 // is reports whether a commit has a fact of a type.
 func is[F events.Fact](c *events.Commit) bool {
 	return slices.ContainsFunc(c.Events, func(e events.Event) bool { _, ok := e.Fact.(F); return ok })
+}
+
+// refuses reports whether a commit says that the harness cannot use a decision.
+func refuses(c *events.Commit) bool {
+	return slices.ContainsFunc(c.Events, func(e events.Event) bool {
+		f, ok := e.Fact.(events.PromptDelivered)
+		return ok && f.Refused != ""
+	})
 }
 
 // attend takes every prompt for one that its asker waits for.
@@ -204,6 +224,9 @@ func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []e
 	if b == BackgroundRuns && w == events.WriterReconciler && hasBackground(s) {
 		return nil
 	}
+	if b == CallDoesNotRun && w == events.WriterReconciler && len(facts) == 0 && hasCallOnly(s) {
+		return []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: events.ReasonOwnerLost}}
+	}
 	if b == OwedNotRequested && w == events.WriterReconciler && s.Turn == nil {
 		return slices.DeleteFunc(slices.Clone(facts), func(f events.Fact) bool {
 			t, ok := f.(events.TurnRequested)
@@ -221,6 +244,11 @@ func hasBackground(s *session.State) bool {
 		}
 	}
 	return false
+}
+
+// hasCallOnly reports whether the owner has a call of the open turn, and not the turn.
+func hasCallOnly(s *session.State) bool {
+	return s.Turn != nil && !s.Owns(s.Turn.Epoch) && s.Runs(s.Turn.ID)
 }
 
 // continues is a continuation of a turn that a process has adopted, for a prompt that was decided.

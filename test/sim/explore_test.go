@@ -55,12 +55,17 @@ func worlds() map[string]explorer.Config {
 // troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
-		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
-			Requests: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
+		"refusals": {GaveUp: 2, Careless: 1, Stops: 1, Requests: 1, Refusals: 1},
+		"everything": {Crashes: 2, Freezes: 1, Lapses: 2, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
+			Requests: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1, Doubts: 1, Splits: 1,
+			Refusals: 1},
 		"deaths":   {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
 		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
+		"claims":   {Lapses: 3, Doubts: 2, Splits: 2, GaveUp: 1},
 		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Requests: 1, Rejects: 1, Itself: 1,
-			Careless: 1, Policies: 1},
+			Careless: 1, Policies: 1, Refusals: 1},
+		"claims and people": {Lapses: 2, Doubts: 1, Splits: 1, Failures: 1, Messages: 1, Stops: 1, Requests: 1,
+			Refusals: 1},
 		"stops": {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 2, Requests: 1, Itself: 1, Careless: 1,
 			Fills: 1},
 	}
@@ -162,6 +167,54 @@ func TestTheExplorerFindsTurnsThatTheBackgroundHolds(t *testing.T) {
 		if !strings.HasPrefix(r.Violated, "V15: a person decided") && !strings.HasPrefix(r.Violated, "V14") {
 			t.Errorf("%v: not found, or as something else than V14 or V15", bug)
 		}
+	}
+}
+
+// TestTheExplorerFindsBugsOfClaims: a process loses its lease again while it claims its session.
+func TestTheExplorerFindsBugsOfClaims(t *testing.T) {
+	claims, once := troubles()["claims"], explorer.Bounds{Lapses: 1, Splits: 1, GaveUp: 1}
+	for bug, as := range map[sim.Bug]struct {
+		world, want string
+		most        explorer.Bounds
+	}{
+		sim.ClaimInDoubtForgotten: {"two questions without calls", "P12: ", claims},
+		sim.ReadyBeforeTheRest:    {"two questions without calls", "P12: ", claims},
+		sim.UnaskedByTheLog:       {"a question outside of turns", "V15: a person decided", claims},
+		sim.AttendedKeepsRequest:  {"a question outside of turns", "V15: turn", once},
+	} {
+		t.Run(fmt.Sprint(bug), func(t *testing.T) {
+			c := exploring(worlds()[as.world], bug)
+			c.Depth, c.Most = 10, as.most
+			r := explorer.Run(c)
+			t.Logf("%d states: %s", r.States, r.Violated)
+			if !strings.HasPrefix(r.Violated, as.want) {
+				t.Errorf("not found, or as something else than %s", as.want)
+			}
+		})
+	}
+}
+
+// TestTheExplorerFindsBugsOfAdoptedCalls: a process adopts one call of a turn. TestTheExplorerFindsBugsOfRefusals: the
+// harness cannot use one of several decisions.
+func TestTheExplorerFindsBugsOfAdoptedCalls(t *testing.T) {
+	finds(t, "one of them in a call", sim.CallDoesNotRun, "P12: recovery ends call", 6,
+		explorer.Bounds{Crashes: 1, Starts: 1})
+}
+
+func TestTheExplorerFindsBugsOfRefusals(t *testing.T) {
+	finds(t, "two questions without calls", sim.RefusalDropsRequest, "V15: a person decided", 11,
+		troubles()["refusals"])
+}
+
+// finds explores a world with a bug, and wants the violation that begins with want.
+func finds(t *testing.T, world string, bug sim.Bug, want string, depth int, most explorer.Bounds) {
+	t.Helper()
+	c := exploring(worlds()[world], bug)
+	c.Depth, c.Most = depth, most
+	r := explorer.Run(c)
+	t.Logf("%d states: %s", r.States, r.Violated)
+	if !strings.HasPrefix(r.Violated, want) {
+		t.Errorf("%v: not found, or as something else than %s", bug, want)
 	}
 }
 

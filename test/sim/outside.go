@@ -50,10 +50,18 @@ func (w *world) replaces(p *process) bool {
 // answerSome has people answer open questions in a world of heirs, when all trouble is over. It reports whether they
 // have answered any.
 func (w *world) answerSome() (answered bool) {
+	if !w.heirs {
+		return false
+	}
 	for _, r := range w.log.sessions {
+		commits := len(w.log.bySession[r])
+		if w.looked[r] == commits {
+			continue // nothing is new: people have looked at each of its questions
+		}
+		w.looked[r] = commits
 		st := w.current(r)
 		for _, id := range st.PendingPrompts() {
-			if !w.heirs || w.asked[decision{r, id}] {
+			if w.asked[decision{r, id}] {
 				continue
 			}
 			w.asked[decision{r, id}] = true

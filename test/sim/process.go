@@ -193,6 +193,7 @@ func (p *process) claimNext() {
 			}
 		}
 	}
+	facts = append(facts, p.attended(st)...)
 	p.keep(st)
 	if !p.append(st, st.Epoch+1, facts...) {
 		p.forget(r)
@@ -201,6 +202,21 @@ func (p *process) claimNext() {
 	if !p.adoptsAll {
 		p.asksNothing(st)
 	}
+}
+
+// attended is what a process that claims its own session again says of the decisions that its Asks wait for.
+func (p *process) attended(st *session.State) (facts []events.Fact) {
+	if !p.adoptsAll || !st.Owned || p.before == "" || st.Incarnation != p.before {
+		return nil
+	}
+	for _, id := range sorted(st.Prompts) {
+		q := st.Prompts[id]
+		over := q.Turn != "" && st.Tools[q.Call] == nil && (st.Turn == nil || st.Turn.ID != q.Turn)
+		if q.Status != session.Awaiting && q.Epoch == st.Epoch && !over && p.absent[decision{st.Ref(), id}] == attends {
+			facts = append(facts, events.PromptAttended{Prompt: id})
+		}
+	}
+	return facts
 }
 
 func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -74,6 +74,16 @@ const (
 	// the reconciler takes a turn for running while the owner has a call of it in the background
 	BackgroundRuns
 	BackgroundAdopts // a question of a call in the background adopts its turn
+
+	// a process forgets a claim after a lost lease, whose outcome it has not learnt when the next lease is lost
+	ClaimInDoubtForgotten
+	ReadyBeforeTheRest // a process is ready before all that its claim adopts is stored
+	// a claim after a lost lease says that no Ask waits for a question only where the log says so: the claim before it,
+	// which was in doubt, has requested the question again, and its rest was not stored
+	UnaskedByTheLog
+	AttendedKeepsRequest // a turn stays requested for a decision that the owner turns out to wait for
+	RefusalDropsRequest  // a turn that is requested for several decisions goes with one that is refused
+	CallDoesNotRun       // recovery ends the turn of which the owner has adopted a call alone
 )
 
 // String is the bug's name.
@@ -88,14 +98,20 @@ func (b Bug) String() string {
 		"undelivered decisions dropped", "no turn for an undelivered decision",
 		"unattended prompt forgotten", "continuations not counted", "receipt forgotten",
 		"withdrawn message releases a stop", "adopted without an Ask, and not said",
-		"a background call runs its turn", "a background question adopts its turn"}[b]
+		"a background call runs its turn", "a background question adopts its turn", "claim in doubt forgotten",
+		"ready before the rest of a claim", "the log says what no Ask waits for", "attended, and requested still",
+		"a refusal drops the turn of others",
+		"the turn of an adopted call is ended"}[b]
 }
 
 // Times of the make-believe world.
 const (
 	TTL       = 5 * time.Second // of a harness lease
-	Grace     = 2 * time.Second // after a lease has ended by itself
+	Grace     = 2 * time.Second // after a lease has ended by itself, and of an adoption
 	stepMaxMS = 60              // most that one step takes
+
+	// AdoptionMax is the longest time from the start of a process to the end of its adoptions.
+	AdoptionMax = 10 * Grace
 )
 
 // Lease is a harness process's lease as the reconciler has seen it.
@@ -106,6 +122,7 @@ type Lease struct {
 	Since       time.Time // first seen
 	Renewed     time.Time // last renewal
 	Ended       time.Time // zero: it lives
+	Claimed     time.Time // the last claim of a session; zero: none
 }
 
 // Gap is a stretch in which the reconciler could not renew its own lease.
@@ -196,7 +213,8 @@ type world struct {
 	tickets   uint64
 	harnesses []string
 	procs     []*process
-	leases    map[string]*lease // by incarnation
+	leases    map[string]*lease    // by incarnation
+	claimed   map[string]time.Time // when an incarnation has claimed a session last
 	recover   *reconciler
 	services  []*service
 	delivered map[decision]bool   // decisions of people that a model's context has had
@@ -210,6 +228,8 @@ type world struct {
 
 	heirs bool              // processes are replaced often, and adopt questions outside of turns
 	asked map[decision]bool // open questions that people have looked at since all trouble is over
+	// looked has the length of each session's log when people looked at its questions last.
+	looked map[events.Ref]int
 
 	report Report
 }
@@ -238,13 +258,13 @@ func Run(cfg Config) Report {
 func newWorld(cfg Config) *world {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(),
 		log:  newJournal(),
-		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{},
-		harnesses: []string{"h1", "h2", "h3"},
+		docs: map[events.Ref]*doc{}, views: map[string]*view{},
+		leases: map[string]*lease{}, claimed: map[string]time.Time{}, harnesses: []string{"h1", "h2", "h3"},
 		delivered: map[decision]bool{}, receipts: map[decision]bool{}, deaf: map[events.Ref]bool{}}
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.settled = 1 + int(cfg.Seed%settledMax)*int(cfg.Seed%settledMax)
-	w.heirs, w.asked = cfg.Seed%heirsOneIn == 0, map[decision]bool{}
+	w.heirs, w.asked, w.looked = cfg.Seed%heirsOneIn == 0, map[decision]bool{}, map[events.Ref]int{}
 	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
@@ -402,6 +422,11 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source fu
 		return false
 	}
 	w.report.Facts += len(facts)
+	for _, f := range facts {
+		if c, claims := f.(events.SessionClaimed); claims {
+			w.claimed[c.Incarnation] = w.now
+		}
+	}
 	w.recordDecisions(r, writer, facts)
 	if w.cfg.Bug == NoBug && writer != events.WriterHarness {
 		w.checkRequests(who, facts)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,11 @@ var (
 
 const stepsPerWorld = 6_000
 
-var margins = reconciler.Margins{Grace: sim.Grace, Adoption: sim.Grace, Unknown: sim.TTL}
+var margins = reconciler.Margins{Grace: sim.Grace, Adoption: sim.Grace, AdoptionMax: sim.AdoptionMax,
+	Unknown: sim.TTL}
+
+// starting counts the verdicts about owners that still adopt.
+var starting atomic.Int64
 
 // decide is the reconciler's brain on what the simulated one knows.
 func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
@@ -37,11 +42,14 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 			state = "ready"
 		}
 		leases.Leases[s.Harness][l.Incarnation] = &reconciler.Seen{Exclusive: true, State: state, TTL: sim.TTL,
-			Since: l.Since, Renewed: l.Renewed, Ended: l.Ended}
+			Since: l.Since, Renewed: l.Renewed, Ended: l.Ended, Claimed: l.Claimed, Checked: v.Now}
 	}
 	in := reconciler.Input{Now: v.Now, Children: v.Children}
 	if s.Owned {
 		in.Owner = reconciler.CheckOwner(&leases, margins, s, v.Now)
+		if in.Owner.Liveness == reconciler.Starting {
+			starting.Add(1)
+		}
 	}
 	d, err := reconciler.Decide(s, in, v.Source)
 	if err != nil || len(d.Facts) == 0 {
@@ -114,6 +122,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"stops before the first turn":                             sum.StopsEarly,
 		"stops before an earlier one was confirmed":               sum.StopsAgain,
 		"stops of requested turns":                                sum.StopsAsked,
+		"decisions attended by a claim":                           sum.Counted["prompt.attended"],
+		"owners that adopt":                                       int(starting.Load()),
 		"stops":                                                   sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
 			t.Errorf("no %s: the world is too tame", name)
@@ -122,7 +132,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 }
 
 // worldsPerBug is how many worlds a planted bug may take to be found.
-const worldsPerBug = 60
+const worldsPerBug = 240
 
 func TestEachPlantedBugIsFound(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{

@@ -55,7 +55,14 @@ func (b Bug) Started(st *session.State) events.TurnStarted {
 			names = append(names, id)
 		}
 	}
-	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt,
+	first := t.Prompt
+	if !slices.Contains(names, first) { // the harness has that decision, or cannot use it
+		first = ""
+		if len(names) > 0 {
+			first = names[0]
+		}
+	}
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: first,
 		Prompts: names, Attempt: t.Attempt}
 }
 

@@ -78,8 +78,11 @@ func (s *state) request(name string) bool {
 	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
 		return false
 	}
-	if name == "send" {
+	switch name {
+	case "send":
 		s.personActs()
+	case "resume":
+		s.resumes()
 	}
 	return true
 }
@@ -90,7 +93,9 @@ func (s *state) reconcile() bool {
 	if len(facts) == 0 {
 		return false
 	}
+	before, were := s.st, s.procs
 	s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, facts...)
+	s.ends(before, were)
 	if again := s.reconciled(); len(again) > 0 && s.cfg.Bug != sim.AdoptedTurnTaken {
 		s.fail("V3: the reconciler has decided, and decides again: %v", again)
 	}

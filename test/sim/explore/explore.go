@@ -7,6 +7,8 @@
 //	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a
 //	turn by itself, or completes one and has not read what was decided
 //	a turn fills the context, and ends for the compaction although a person has stopped it meanwhile
+//	a process adopts the call of a turn, and not the turn; later it asks the question of the call
+//	a harness cannot use a decision, and says so
 //	an agent asks outside of turns, or in a call in the background; its process gives up, or a later one adopts the
 //	question, or the call alone, and does not ask
 //	an agent that reacts to a stop asks, fails, completes its turn or begins another one before it gives the receipt
@@ -70,6 +72,9 @@ func (a Ask) requested(turn string) events.PromptRequested {
 type Bounds struct {
 	Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Requests, Rejects, Itself,
 	Careless, Policies, Fills uint8
+	// claims after a lost lease: whose outcome is in doubt, each with a lapse, and those of two commits
+	Doubts, Splits uint8
+	Refusals       uint8 // decisions that the harness cannot use
 }
 
 // Config says what to explore.
@@ -134,6 +139,8 @@ func (c *Config) steps() []step {
 			each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
 			each("say unattended", func(s *state, p *process) bool { return s.sayUnattended(p, k) })
 			each("adopt late", func(s *state, p *process) bool { return s.adoptLate(p, k) })
+			each("ask in the adopted call", func(s *state, p *process) bool { return s.asksInCall(p, k) })
+			each("refuse", func(s *state, p *process) bool { return s.refuse(p, k) })
 		}
 		each("close call", (*state).closeCall)
 		each("receipt", (*state).receive)
@@ -153,17 +160,21 @@ func (c *Config) steps() []step {
 		each("crash", (*state).crash)
 		each("freeze", (*state).freeze)
 		each("thaw", (*state).thaw)
-		each("lapse", (*state).lapse)
-		each("reclaim", (*state).reclaim)
+		c.addClaims(each)
 		each("start", (*state).start)
 		each("claim", func(s *state, p *process) bool { return s.claim(p, nothing) })
 		each("adopt one", func(s *state, p *process) bool { return s.claim(p, oneOnly) })
 		each("adopt the call in the background", func(s *state, p *process) bool { return s.claim(p, callApart) })
+		each("adopt the call", func(s *state, p *process) bool { return s.claim(p, callOnly) })
 		each("adopt its question", func(s *state, p *process) bool { return s.claim(p, questionApart) })
 		each("adopt", func(s *state, p *process) bool { return s.claim(p, everything) })
 		each("ready", (*state).readies)
 	}
+	for i := range sentMax {
+		add("claim arrives", func(s *state) bool { return s.arrives(i) })
+	}
 	for l := range leasesMax {
+		add("linger", func(s *state) bool { return l < len(s.leases) && s.lingers(&s.leases[l]) })
 		add("expire", func(s *state) bool { return l < len(s.leases) && s.expire(&s.leases[l]) })
 	}
 	for k := range promptsN {
@@ -182,8 +193,24 @@ func (c *Config) steps() []step {
 	return all
 }
 
+// addClaims adds what follows the loss of a lease.
+func (c *Config) addClaims(each func(string, func(*state, *process) bool)) {
+	each("lapse", (*state).lapse)
+	each("start over", (*state).startsOver)
+	each("claim again", func(s *state, p *process) bool { return s.claimAgain(p, whole) })
+	each("claim in doubt", func(s *state, p *process) bool { return s.claimInDoubt(p, whole) })
+	for _, first := range []int{claimOnly, andOne} {
+		each("claim in two", func(s *state, p *process) bool { return s.claimAgain(p, first) })
+		each("claim in two, in doubt", func(s *state, p *process) bool { return s.claimInDoubt(p, first) })
+	}
+	each("store the rest", (*state).storesRest)
+}
+
 // leasesMax is how many leases are followed: more than are drawn within any bounds.
 const leasesMax = 8
+
+// sentMax is how many claims in doubt are followed: more than are sent within any bounds.
+const sentMax = 3
 
 // node is a state as it is remembered: how it was come to.
 type node struct {

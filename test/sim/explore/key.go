@@ -305,6 +305,9 @@ func (k *keyer) processes(s *state) {
 	incs := []uint64{s.procs[0].inc, s.procs[1].inc}
 	owner := s.ownerInc()
 	ranked := append(slices.Clone(incs), owner, s.supersededBy())
+	for i := range s.procs {
+		ranked = append(ranked, s.procs[i].knew)
+	}
 	for i := range s.leases {
 		if s.matters(&s.leases[i]) {
 			ranked = append(ranked, s.leases[i].inc)
@@ -322,6 +325,7 @@ func (k *keyer) processes(s *state) {
 		own.id(p.turn)
 		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:], p.unsaid[:])...)
 		own.lease(s, p.inc)
+		own.claim(s, i, order)
 		both[i] = own.buf
 	}
 	slices.SortFunc(both[:], slices.Compare)
@@ -335,16 +339,64 @@ func (k *keyer) processes(s *state) {
 		if l := &s.leases[i]; s.matters(l) {
 			k.number(order(l.inc))
 			k.byte(byte(l.health))
-			k.flags(l.ready)
+			k.flags(l.ready, l.claimed, l.late)
 		}
 	}
 	k.flags(s.drawn > max(incs[0], incs[1]))
 }
 
+// claim writes what a process needs to claim its session again, and what it has sent.
+func (k *keyer) claim(s *state, i int, order func(uint64) int) {
+	p := &s.procs[i]
+	k.facts(p.rest)
+	for _, c := range s.sent {
+		if c.p == i && s.canArrive(c) {
+			k.byte('S')
+			k.number(order(c.inc))
+			k.flags(slices.Contains(p.claims, c.inc), slices.Contains(p.sentAs, c.inc))
+			k.facts(c.facts)
+			k.lease(s, c.inc)
+		}
+	}
+	k.flags(p.again)
+	if !p.held && !p.stopped {
+		return
+	}
+	st := s.st
+	owner := s.ownerInc()
+	k.flags(slices.Contains(p.sentAs, owner), slices.Contains(p.claims, owner), owner == p.knew,
+		st.Epoch == p.epoch, st.Epoch > p.epoch)
+	if t := st.Turn; t != nil {
+		k.flags(t.Epoch >= p.epoch)
+		for _, c := range t.Prompts {
+			k.flags(c.Had >= p.epoch)
+		}
+	}
+	for _, id := range sortedKeys(st.Tools) {
+		k.flags(st.Tools[id].Epoch >= p.epoch)
+	}
+	for _, id := range sortedKeys(st.Prompts) {
+		k.flags(st.Prompts[id].Epoch >= p.epoch)
+	}
+	if c := st.Compaction; c != nil {
+		k.flags(c.Epoch >= p.epoch)
+	}
+}
+
+func (k *keyer) facts(facts []events.Fact) {
+	k.number(len(facts))
+	for _, f := range facts {
+		k.text(string(f.Kind()))
+		if _, claims := f.(events.SessionClaimed); !claims {
+			k.id(f.Subject())
+		}
+	}
+}
+
 func (k *keyer) lease(s *state, inc uint64) {
 	if l := s.lease(inc); l != nil {
 		k.byte(byte(l.health))
-		k.flags(l.ready)
+		k.flags(l.ready, l.claimed, l.late)
 	}
 }
 

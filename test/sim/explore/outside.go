@@ -22,7 +22,7 @@ func (s *state) opensOutside() bool {
 // so in a commit of its own: the process may die, ask, or lose its lease before that.
 func (p *process) leave(s *state, i int) {
 	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
-	p.unsaid[i] = s.cfg.Asks[i].apart() && s.cfg.Bug != sim.UnaskedNotSaid && q != nil && s.has(q)
+	p.unsaid[i] = s.cfg.Asks[i].apart() && !p.asking[i] && s.cfg.Bug != sim.UnaskedNotSaid && q != nil && s.has(q)
 }
 
 // askOutside asks a question that belongs to no turn, or asks again what was adopted or given up.
@@ -65,7 +65,7 @@ func (s *state) adoptLate(p *process, i int) bool {
 // sayUnattended says that no Ask waits for a question outside of turns.
 func (s *state) sayUnattended(p *process, i int) bool {
 	id := s.cfg.Asks[i].Prompt
-	if q := s.st.Prompts[id]; !p.unsaid[i] || !s.runs(p) || q == nil || !s.has(q) {
+	if q := s.st.Prompts[id]; !p.unsaid[i] || !s.runs(p) || q == nil || q.Unattended || !s.has(q) {
 		return false
 	}
 	p.unsaid[i] = false

@@ -38,15 +38,16 @@ func (s *state) thaw(p *process) bool {
 		return false
 	}
 	p.stopped = false
-	p.held = s.lease(p.inc).health != live
+	p.held = p.held || s.lease(p.inc).health != live
 	s.record("process %s continues, its lease %s", s.name(p),
 		[...]string{"lives", "has lapsed", "is over"}[s.lease(p.inc).health])
 	return true
 }
 
-// lapse: the broker is away for longer than the TTL, and the process alive all the time.
+// lapse: the broker is away for longer than the TTL, and the process alive all the time, perhaps while it starts over.
 func (s *state) lapse(p *process) bool {
-	if p.phase != ready || p.stopped || p.held || !p.mine || s.spent.lapses >= s.cfg.Most.Lapses {
+	if p.phase == down || p.stopped || !p.mine || s.lease(p.inc).health != live ||
+		s.spent.lapses >= s.cfg.Most.Lapses {
 		return false
 	}
 	s.spent.lapses++
@@ -72,10 +73,23 @@ func (s *state) expire(l *lease) bool {
 	return true
 }
 
+// lingers: a process that has not become ready reaches the end of its adoption grace.
+func (s *state) lingers(l *lease) bool {
+	if l.ready || l.late || l.health != live || !s.matters(l) {
+		return false
+	}
+	l.late = true
+	s.record("the adoption grace of incarnation %d ends", l.inc)
+	return true
+}
+
 // matters says whether anything depends on a lease: the owner's, a process's, and one of a newer incarnation that may
 // have taken the owner's place.
 func (s *state) matters(l *lease) bool {
 	owner := s.ownerInc()
+	if slices.ContainsFunc(s.sent, func(c sent) bool { return c.inc == l.inc && s.canArrive(c) }) {
+		return true
+	}
 	return l.inc == owner || l.inc == s.procs[0].inc || l.inc == s.procs[1].inc || l.inc > owner && l.health == live
 }
 
@@ -97,6 +111,7 @@ const (
 	nothing       adoption = iota
 	oneOnly                // the first question, and the turn with it
 	callApart              // the call in the background alone
+	callOnly               // the call that the turn waits for alone
 	questionApart          // its question, and the call with it
 	ofOwn                  // what this process itself had until it lost its lease
 	everything             // the turn, and all that belongs to it
@@ -104,7 +119,7 @@ const (
 
 // claim takes the session over at the start.
 func (s *state) claim(p *process, adopt adoption) bool {
-	if p.phase != starting || p.stopped || p.mine || !s.st.Claimable(fmt.Sprint(p.inc)) {
+	if p.phase != starting || p.stopped || p.mine || p.held || p.again || !s.st.Claimable(fmt.Sprint(p.inc)) {
 		return false
 	}
 	if adopt != nothing && s.st.Turn == nil && !s.opensOutside() || adopt == oneOnly &&
@@ -113,6 +128,9 @@ func (s *state) claim(p *process, adopt adoption) bool {
 	}
 	i := s.background()
 	if adopt == callApart && (i < 0 || s.st.Tools[call] == nil) || adopt == questionApart && (i < 0 || !s.awaits(i)) {
+		return false
+	}
+	if adopt == callOnly && !s.foreground() {
 		return false
 	}
 	s.take(p, adopt, nil)
@@ -132,18 +150,18 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	}
 	facts = append(facts, claimed)
 	before := s.st
-	facts = append(facts, s.adopting(adopt)...)
+	facts = append(facts, s.adopting(adopt, s.st.Epoch)...)
 	s.appendAs(events.WriterHarness, func(f events.Fact) string {
 		if _, old := f.(events.SessionReleased); old {
 			return events.HarnessSource(harnessID, before.Incarnation)
 		}
 		return p.source()
 	}, before.Epoch, append(facts, work...)...)
-	p.mine, p.epoch = true, s.st.Epoch
+	p.mine, p.epoch, p.knew, s.lease(p.inc).claimed = true, s.st.Epoch, p.inc, true
 	for i := range s.cfg.Asks {
 		p.leave(s, i)
 	}
-	if adopt == nothing || adopt == callApart || adopt == questionApart || s.st.Turn == nil ||
+	if adopt == nothing || adopt == callApart || adopt == callOnly || adopt == questionApart || s.st.Turn == nil ||
 		s.st.Turn.Epoch != s.st.Epoch {
 		return // it runs no turn
 	}
@@ -162,15 +180,15 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	}
 }
 
-// adopting is what is said again to go on with the open turn.
-func (s *state) adopting(adopt adoption) []events.Fact {
+// adopting is what is said again to go on with the open turn. ofOwn: what is of the epoch from, or a later one.
+func (s *state) adopting(adopt adoption, from uint64) []events.Fact {
 	t := s.st.Turn
 	switch adopt {
 	case nothing:
 		return nil
-	case callApart:
+	case callApart, callOnly:
 		c := s.st.Tools[call]
-		return []events.Fact{events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: true}}
+		return []events.Fact{events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: c.Background}}
 	case questionApart:
 		a := s.cfg.Asks[s.background()]
 		return []events.Fact{a.requested(s.st.Prompts[a.Prompt].Turn)}
@@ -178,20 +196,20 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
 	}
 	var facts []events.Fact
-	if t != nil && (adopt != ofOwn || t.Epoch == s.st.Epoch) {
+	if t != nil && (adopt != ofOwn || t.Epoch >= from) {
 		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
 			Message: t.Message, Attempt: t.Attempt})
 	}
 	for _, id := range sortedKeys(s.st.Tools) {
 		c := s.st.Tools[id]
-		if adopt == ofOwn && c.Epoch != s.st.Epoch {
+		if adopt == ofOwn && c.Epoch < from {
 			continue
 		}
 		facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name,
 			Background: c.Background})
 	}
 	for _, id := range s.st.PendingPrompts() {
-		if adopt == ofOwn && s.st.Prompts[id].Epoch != s.st.Epoch {
+		if adopt == ofOwn && s.st.Prompts[id].Epoch < from {
 			continue
 		}
 		facts = append(facts, s.cfg.Asks[s.cfg.index(id)].requested(s.st.Prompts[id].Turn))
@@ -201,72 +219,13 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 
 // readies sets the lease to ready: all sessions that this process continues are claimed.
 func (s *state) readies(p *process) bool {
-	if p.phase != starting || p.stopped {
+	waits := p.held || len(p.rest) > 0 && s.cfg.Bug != sim.ReadyBeforeTheRest
+	if p.phase != starting || p.stopped || waits || s.lease(p.inc).health != live {
 		return false
 	}
 	p.phase = ready
 	s.lease(p.inc).ready = true
 	s.record("process %s is ready", s.name(p))
-	return true
-}
-
-// reclaim claims, under the next incarnation of a process that has lost its lease, the session if no other process took
-// it, and continues all of it.
-func (s *state) reclaim(p *process) bool {
-	if !p.held || p.stopped {
-		return false
-	}
-	was := *p
-	switch {
-	case !s.cfg.Pool && s.drawn > p.inc: // another process has drawn a ticket since: this one is retired
-		*p = process{inc: p.inc}
-		s.record("process %s finds that another took its place, and ends", s.name(p))
-		return true
-	case !s.owns(p):
-		s.begin(p)
-		p.phase = ready
-		s.lease(p.inc).ready = true
-		s.record("process %s starts over, and has lost the session", s.name(p))
-		return true
-	}
-	s.begin(p)
-	p.phase = ready
-	s.lease(p.inc).ready = true
-	p.returned = was.returned
-	s.record("process %s starts over and claims the session again", s.name(p))
-	turn := s.st.Turn
-	adopt := nothing
-	own := turn != nil && turn.Epoch == was.epoch
-	if own || s.opensOutside() {
-		adopt = ofOwn
-	}
-	var reports []events.Fact
-	for i, a := range s.cfg.Asks {
-		q := s.st.Prompts[a.Prompt]
-		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.returned[i] || was.asking[i]) {
-			// under a lower epoch it would be taken for lost
-			reports = append(reports, events.PromptDelivered{Prompt: a.Prompt})
-		}
-		if q != nil && s.awaits(i) && q.Epoch == was.epoch && q.Unattended {
-			reports = append(reports, events.PromptUnattended{Prompt: a.Prompt}) // its new request takes that back
-		}
-	}
-	running := was.turn != "" && own && turn.ID == was.turn
-	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && was.compact {
-		reports = append([]events.Fact{events.CompactionStarted{Compaction: c.ID}}, reports...)
-		p.compact = true
-	}
-	s.take(p, adopt, reports)
-	p.turn, p.todo, p.unsaid = "", [promptsN]bool{}, was.unsaid
-	if running {
-		p.turn, p.todo = was.turn, was.todo
-	}
-	for i, a := range s.cfg.Asks {
-		p.asking[i] = was.asking[i] && (running || a.apart())
-	}
-	if running || p.asks() {
-		s.readNews(p)
-	}
 	return true
 }
 
@@ -314,10 +273,7 @@ func (s *state) readNews(p *process) bool {
 		return true
 	}
 	s.record("process %s is fenced", s.name(p))
-	p.mine, p.held, p.compact = false, false, false
-	s.endHandler(p)
-	p.returned, p.receipt, p.late = [promptsN]bool{}, [promptsN]bool{}, [promptsN]bool{}
-	p.asking, p.unsaid = [promptsN]bool{}, [promptsN]bool{}
+	s.loses(p)
 	return true
 }
 
@@ -344,7 +300,7 @@ func (s *state) hand(p *process, i int) {
 			s.name(p), id)
 		return
 	}
-	if f := s.fates[i]; f == decided || f == said {
+	if s.fates[i] != undecided {
 		s.fates[i] = received
 	}
 	p.receipt[i] = s.owesReceipt(i)
@@ -368,8 +324,9 @@ func (s *state) handles(p *process) bool {
 	return s.runs(p) && p.turn != "" && t != nil && t.ID == p.turn && t.Epoch == s.st.Epoch
 }
 
-// add appends what a process says, behind the receipts that wait.
+// add appends what a process says, behind the rest of its claim and the receipts that wait.
 func (s *state) add(p *process, facts ...events.Fact) {
+	s.storeRest(p)
 	s.append(events.WriterHarness, p.source(), p.epoch, append(s.receipts(p), facts...)...)
 }
 
@@ -388,6 +345,9 @@ func (s *state) receipts(p *process) []events.Fact {
 func (s *state) receive(p *process) bool {
 	if !s.runs(p) {
 		return false
+	}
+	if len(p.rest) > 0 {
+		return false // it is stored first
 	}
 	facts := s.receipts(p)
 	if len(facts) == 0 {
@@ -434,10 +394,11 @@ func (s *state) ask(p *process, i int) bool {
 	return true
 }
 
-// giveUp: the context of an Ask ends. The prompt stays open, and the agent asks again before its turn completes.
+// giveUp: the context of an Ask ends, also while the lease is lost, or before the process has read what was decided.
+// The prompt stays open, and the agent asks again before its turn completes.
 func (s *state) giveUp(p *process, i int) bool {
 	outside := s.cfg.Asks[i].apart()
-	if !s.handles(p) && !(outside && s.runs(p)) || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
+	if p.phase == down || p.stopped || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
 		return false
 	}
 	s.spent.gaveUp++
@@ -542,7 +503,8 @@ func (s *state) failTurn(p *process, kind string) bool {
 // work takes what is asked of the harness, in its own session or in one without an owner, in the contract's order.
 func (s *state) work(p *process) bool {
 	st := s.st
-	if p.phase != ready || p.stopped || p.held || s.lease(p.inc).health != live {
+	claimed := p.phase == ready || p.again && p.mine
+	if !claimed || p.stopped || p.held || s.lease(p.inc).health != live {
 		return false
 	}
 	if p.mine && !s.runs(p) {
@@ -584,13 +546,9 @@ func (s *state) started(st *session.State) events.TurnStarted {
 // withdraws reports whether the receipts of a process, which go before the start of the requested turn in the same
 // commit, take the request back: then the client does not begin the turn.
 func (s *state) withdraws(p *process) bool {
-	n := s.next()
-	for i := range s.procs {
-		if p == &s.procs[i] {
-			return n.receive(&n.procs[i]) && n.st.Pending.Turn == nil
-		}
-	}
-	return false
+	n, i := s.next(), s.index(p)
+	n.storeRest(&n.procs[i])
+	return n.receive(&n.procs[i]) && n.st.Pending.Turn == nil
 }
 
 func (s *state) takeWork(p *process, f events.Fact) {
@@ -613,11 +571,4 @@ func (s *state) compacting() bool {
 }
 
 // name is a process by its slot.
-func (s *state) name(p *process) string {
-	for i := range s.procs {
-		if p == &s.procs[i] {
-			return fmt.Sprintf("%d (incarnation %d)", i, p.inc)
-		}
-	}
-	return "?"
-}
+func (s *state) name(p *process) string { return fmt.Sprintf("%d (incarnation %d)", s.index(p), p.inc) }

@@ -34,13 +34,14 @@ func (s *state) settle() []*state {
 func (s *state) settled() bool {
 	for i := range s.procs {
 		p := &s.procs[i]
-		if s.thaw(p) || s.reclaim(p) || !s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) ||
+		if s.thaw(p) || s.startsOver(p) || s.claimAgain(p, whole) || s.storesRest(p) ||
+			!s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) ||
 			s.news(p) && s.readNews(p) || s.continues(p) {
 			return true
 		}
 	}
 	for i := range s.leases {
-		if s.expire(&s.leases[i]) {
+		if s.lingers(&s.leases[i]) || s.expire(&s.leases[i]) {
 			return true
 		}
 	}
@@ -55,11 +56,14 @@ func (s *state) settled() bool {
 	if s.due() || s.answer(0) || s.answer(1) {
 		return true
 	}
-	return (s.undelivered(0) || s.undelivered(1)) && (s.request("now") || s.request("resume"))
+	return (s.waits(0) || s.waits(1)) && (s.request("now") || s.request("resume"))
 }
 
+// waits reports whether a decision waits for a person to resume the session: for one that was resumed, that has to do.
+func (s *state) waits(i int) bool { return s.undelivered(i) && s.fates[i] != promised }
+
 // undelivered reports whether a person has decided about a prompt, and no model has the decision.
-func (s *state) undelivered(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
+func (s *state) undelivered(i int) bool { return s.fates[i].due() || s.fates[i] == said }
 
 // othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in
 // an exclusive harness takes the other's place.)
@@ -75,12 +79,17 @@ func (s *state) othersUp(p *process) bool {
 // continues runs a process to its end without trouble.
 func (s *state) continues(p *process) bool {
 	for i := range p.todo {
-		if p.todo[i] && s.ask(p, i) {
+		if p.todo[i] && s.ask(p, i) || s.asksInCall(p, i) {
 			return true
 		}
 	}
 	for i := range p.unsaid {
 		if s.sayUnattended(p, i) {
+			return true
+		}
+	}
+	for i := range p.late {
+		if s.receiveLate(p, i) {
 			return true
 		}
 	}

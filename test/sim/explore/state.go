@@ -46,9 +46,11 @@ const (
 
 // lease is one incarnation's lease as the reconciler sees it.
 type lease struct {
-	inc    uint64
-	ready  bool
-	health health
+	inc     uint64
+	ready   bool
+	claimed bool // it has claimed the session
+	late    bool // it was not ready when its adoption grace ended
+	health  health
 }
 
 // process is one of the harness's processes.
@@ -56,10 +58,15 @@ type process struct {
 	phase   phase
 	stopped bool // by SIGSTOP
 	inc     uint64
-	mine    bool   // it owns the session, as far as it knows
-	held    bool   // it knows that its lease is lost: it waits for the next one
-	epoch   uint64 // of that ownership
-	compact bool   // it compacts
+	mine    bool          // it owns the session, as far as it knows
+	held    bool          // it knows that its lease is lost: it waits for the next one
+	epoch   uint64        // of that ownership
+	knew    uint64        // the incarnation of that ownership
+	again   bool          // it has started over
+	claims  []uint64      // incarnations whose claims are in doubt; never changed in place
+	sentAs  []uint64      // the same, also where the process has forgotten it; never changed in place
+	rest    []events.Fact // what a claim adopts, and its first commit does not hold; never changed in place
+	compact bool          // it compacts
 
 	turn     string         // its handler runs this turn; "": none
 	asking   [promptsN]bool // an Ask waits
@@ -73,7 +80,7 @@ type process struct {
 // spent is how often something has happened that a bound is set for.
 type spent struct {
 	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, requests, rejects, itself,
-	careless, policies, fills uint8
+	careless, policies, fills, doubts, splits, refusals uint8
 }
 
 // fate is what became of a decision.
@@ -85,7 +92,11 @@ const (
 	said           // a call has ended with it: the next turn reads it
 	received       // a model's context has it
 	overtaken      // by a later act of a person
+	promised       // a person has resumed the session for it
 )
+
+// due reports whether a person got 200 for a decision that no model has.
+func (f fate) due() bool { return f == decided || f == promised }
 
 // entry is one commit of the log, and the way here.
 type entry struct {
@@ -103,6 +114,7 @@ type state struct {
 
 	procs  [processes]process
 	leases []lease
+	sent   []sent // never changed in place
 	drawn  uint64 // tickets
 	ids    int
 	fates  [promptsN]fate
@@ -126,7 +138,7 @@ func root(cfg *Config) *state {
 		s.begin(&s.procs[1])
 		s.procs[1].phase, s.leases[1].ready = ready, true
 	}
-	p.phase, s.leases[0].ready, p.mine, p.epoch, p.turn = ready, true, true, 1, "t1"
+	p.phase, s.leases[0].ready, p.mine, p.epoch, p.knew, p.turn = ready, true, true, 1, p.inc, "t1"
 	s.append(events.WriterHarness, p.source(), 1, opened)
 	s.append(events.WriterHarness, p.source(), 1, events.MessageAccepted{Message: "m0", Content: []byte(`"go"`)},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
@@ -159,8 +171,14 @@ func (p *process) source() string { return events.HarnessSource(harnessID, fmt.S
 
 // begin draws a ticket and takes a lease.
 func (s *state) begin(p *process) {
+	*p = process{phase: starting}
+	s.draw(p)
+}
+
+// draw gives a process its next incarnation, with a lease.
+func (s *state) draw(p *process) {
 	s.drawn++
-	*p = process{phase: starting, inc: s.drawn}
+	p.inc = s.drawn
 	s.leases = append(s.leases, lease{inc: p.inc})
 }
 
@@ -240,8 +258,17 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 			}
 		case events.TurnCompleted:
 			s.agentEnds()
+		case events.TurnFailed:
+			s.attemptEnds(before, f.Turn)
+		case events.TurnInterrupted:
+			s.attemptEnds(before, f.Turn)
+		case events.TurnStopped:
+			s.attemptEnds(before, f.Turn)
 		case events.MessageWithdrawn:
 			s.takenBack(before, f.Message)
+			if p := before.Pending.Turn; p != nil && p.Message == f.Message { // with the turn that was resumed
+				s.promisesEnd()
+			}
 		}
 	}
 	for i := range s.procs {
@@ -259,6 +286,9 @@ func (s *state) takenBack(before *session.State, message string) {
 		if q != nil && message ==
 			events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(max(q.Seq, q.ReopenedSeq))) {
 			s.fates[i] = overtaken
+			for k := range s.procs { // what an Ask has returned is no longer the decision
+				s.procs[k].returned[i], s.procs[k].receipt[i] = false, false
+			}
 		}
 	}
 }
@@ -280,7 +310,7 @@ func (s *state) decide(prompt string) {
 
 func (s *state) callEnds(id string, derived bool) {
 	for i := range s.fates {
-		if s.fates[i] == decided && s.cfg.Asks[i].Call == id && id != "" && !derived {
+		if s.fates[i].due() && s.cfg.Asks[i].Call == id && id != "" && !derived {
 			s.fates[i] = said
 		}
 	}
@@ -290,7 +320,7 @@ func (s *state) callEnds(id string, derived bool) {
 func (s *state) turnBegins(f events.TurnStarted) {
 	for i := range s.fates {
 		switch {
-		case s.fates[i] == said, s.fates[i] == decided && s.law.Brings(f.Turn, s.cfg.Asks[i].Prompt):
+		case s.fates[i] == said, s.fates[i].due() && s.law.Brings(f.Turn, s.cfg.Asks[i].Prompt):
 			s.fates[i] = received
 		}
 	}
@@ -308,20 +338,55 @@ func (s *state) agentEnds() {
 // personActs: what a person does later overtakes what was decided before.
 func (s *state) personActs() {
 	for i := range s.fates {
-		if s.fates[i] == decided || s.fates[i] == said {
+		if s.undelivered(i) {
 			s.fates[i] = overtaken
 		}
 	}
 }
 
+// resumes: a person resumes the session, and the turn that is requested for that brings decisions from before a stop.
+func (s *state) resumes() {
+	p := s.st.Pending.Turn
+	if p == nil {
+		return
+	}
+	for _, c := range p.Prompts {
+		if i := s.cfg.index(c.Prompt); i >= 0 && s.fates[i] == overtaken {
+			s.fates[i] = promised
+		}
+	}
+}
+
+// attemptEnds: the open turn ended without completing. If no retry follows, a person has to resume once more.
+func (s *state) attemptEnds(before *session.State, turn string) {
+	if before.Turn != nil && before.Turn.ID == turn {
+		s.promisesEnd()
+	}
+}
+
+// promisesEnd: what a person has resumed the session for has to be resumed once more.
+func (s *state) promisesEnd() {
+	for i := range s.fates {
+		if s.fates[i] == promised {
+			s.fates[i] = decided
+		}
+	}
+}
+
 // view is what the reconciler knows beside the document. Leases that are over ended long ago, those that have lapsed
-// just now.
+// just now. A process that is not ready has begun or claimed just now, unless its adoption grace has ended.
 func (s *state) view() sim.View {
 	const long = time.Hour
 	v := sim.View{Now: s.now, Start: s.now.Add(-10 * long), Renewed: s.now, Source: s.source}
 	for _, l := range s.leases {
 		seen := sim.Lease{Harness: harnessID, Incarnation: fmt.Sprint(l.inc), Ready: l.ready, Since: s.now,
 			Renewed: s.now}
+		if l.claimed {
+			seen.Claimed = s.now
+		}
+		if l.late {
+			seen.Since, seen.Claimed = s.now.Add(-2*long), time.Time{}
+		}
 		switch l.health {
 		case lapsed:
 			seen.Ended = s.now
