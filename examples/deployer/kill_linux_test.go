@@ -37,8 +37,7 @@ func (w *world) startsMute() (kill func()) {
 func (w *world) reachesTheCommand() {
 	w.t.Helper()
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
-	w.ok(w.bus.Services.Request(w.ctx, "compaction", "send", map[string]any{"harness": shop.Harness,
-		"session": shop.Session, "message": "m1", "content": "deploy", "by": "ada"}, nil))
+	w.deploy()
 	w.answers("which-env", "env", "staging", "")
 	w.answers("may-deploy", events.PermissionQuestion, "once", "")
 	natstest.Until(w.t, "the command to run", func() bool { return w.ran() != "" })

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,20 +158,30 @@ func (w *world) ran() string {
 	return string(body)
 }
 
-// TestKilledAtEveryStep kills the program at one step, or at all, and starts it again: each question is asked once, the
-// command runs once, with the answer, and the turn completes.
+// deploy sends the message.
+func (w *world) deploy() {
+	w.t.Helper()
+	w.ok(w.bus.Services.Request(w.ctx, "compaction", "send", map[string]any{"harness": shop.Harness,
+		"session": shop.Session, "message": "m1", "content": "deploy", "by": "ada"}, nil))
+}
+
+// The steps from the command's death on: the program asks whether the deployment is up.
+var cutOff = []string{"command", "asked after the command", "answered after the command while dead", "all"}
+
+// TestKilledAtEveryStep kills the program at one step, at none, or at all, and starts it again: each question is asked
+// once, the command runs once, with the answer, and the turn completes.
 func TestKilledAtEveryStep(t *testing.T) {
-	steps := []string{"none", "asked", "answered while dead", "permission", "permitted while dead", "command", "all"}
+	steps := append([]string{"none", "opened", "sent while dead", "asked", "answered while dead", "permission",
+		"permitted while dead", "ended"}, cutOff...)
 	for _, at := range steps {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			kill := w.starts()
-			again := func(step string) bool {
+			again := func(step string) {
 				if at == step || at == "all" {
 					kill()
 					kill = w.starts()
 				}
-				return at == step || at == "all"
 			}
 			dead := func(step string, do func()) {
 				if at != step && at != "all" {
@@ -182,8 +193,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 				kill = w.starts()
 			}
 			w.until("the session", func(st *session.State) bool { return st.Opened() })
-			w.ok(w.bus.Services.Request(w.ctx, "compaction", "send", map[string]any{"harness": shop.Harness,
-				"session": shop.Session, "message": "m1", "content": "deploy", "by": "ada"}, nil))
+			again("opened")
+			dead("sent while dead", w.deploy)
 			w.prompt("which-env")
 			again("asked")
 			dead("answered while dead", func() { w.answers("which-env", "env", "staging", "") })
@@ -191,15 +202,22 @@ func TestKilledAtEveryStep(t *testing.T) {
 			again("permission")
 			dead("permitted while dead", func() { w.answers("may-deploy", events.PermissionQuestion, "once", "") })
 			natstest.Until(t, "the command to run", func() bool { return w.ran() != "" })
-			if again("command") {
-				w.answers("is-it-up", "up", "", "yes")
+			if slices.Contains(cutOff, at) {
+				kill()
+				kill = w.starts()
+				w.prompt("is-it-up")
+				again("asked after the command")
+				dead("answered after the command while dead", func() { w.answers("is-it-up", "up", "", "yes") })
 			}
 			w.finish()
-			st := w.until("the end", func(st *session.State) bool {
-				return st.LastTurn != nil && st.Turn == nil &&
-					st.Pending.Turn == nil
-			})
-			w.wantOnce(st, at)
+			ended := func(st *session.State) bool {
+				return st.LastTurn != nil && st.Turn == nil && st.Pending.Turn == nil
+			}
+			before := w.until("the end", ended).Incarnation
+			again("ended")
+			w.wantOnce(w.until("the end, and the process that is there now", func(st *session.State) bool {
+				return ended(st) && (st.Incarnation != before || at != "ended" && at != "all")
+			}), at)
 		})
 	}
 }
@@ -211,8 +229,7 @@ func TestCommandFails(t *testing.T) {
 		[]byte("#!/bin/sh\necho \"$1\" >> ran\necho disk full on node 7 >&2\nexit 3\n"), 0o700))
 	w.starts()
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
-	w.ok(w.bus.Services.Request(w.ctx, "compaction", "send", map[string]any{"harness": shop.Harness,
-		"session": shop.Session, "message": "m1", "content": "deploy", "by": "ada"}, nil))
+	w.deploy()
 	w.prompt("which-env")
 	w.answers("which-env", "env", "staging", "")
 	w.prompt("may-deploy")
@@ -281,7 +298,7 @@ func (w *world) wantOnce(st *session.State, at string) {
 		}
 	}
 	want := 2
-	if at == "command" || at == "all" {
+	if slices.Contains(cutOff, at) {
 		want = 3
 	}
 	if len(asked) != want {

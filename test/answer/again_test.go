@@ -12,7 +12,7 @@ import (
 )
 
 // claimsAgain makes a process that has lost its lease claim its session under its next incarnation. It adopts what it
-// had, repeats the receipts of the open turn, and gives those for what its Asks wait for.
+// had, repeats the receipts of the open turn, and says that its Asks wait for decisions. Some of them return at once.
 func (w *world) claimsAgain() {
 	st, was := w.st, w.st.Epoch
 	if !w.alive() {
@@ -35,7 +35,7 @@ func (w *world) claimsAgain() {
 			facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Background: c.Background})
 		}
 	}
-	var settled []string
+	var attended []string
 	for _, id := range slices.Sorted(maps.Keys(st.Prompts)) {
 		switch p := st.Prompts[id]; {
 		case p.Epoch != was:
@@ -44,40 +44,30 @@ func (w *world) claimsAgain() {
 			if w.absent[id] {
 				facts = append(facts, events.PromptUnattended{Prompt: id})
 			}
-		case !w.absent[id] && st.Tools[p.Call] == nil && (p.Turn == "" || w.runs != nil && p.Turn == w.runs.id):
-			settled = append(settled, id)
+		case !w.absent[id] && (p.Turn == "" || st.Tools[p.Call] != nil || w.runs != nil && p.Turn == w.runs.id):
+			attended = append(attended, id)
+			facts = append(facts, events.PromptAttended{Prompt: id})
 		}
 	}
 	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch == was {
 		facts = slices.Insert(facts, 1, events.Fact(events.CompactionStarted{Compaction: c.ID}))
 	}
 	runs := w.runs
-	w.repeatsIn(facts, repeated, settled)
-	if runs != nil && w.st.Turn != nil && w.st.Turn.ID == runs.id {
-		w.runs = runs
-	}
-}
-
-// repeatsIn appends the claim of a process that claims its session again, with its receipts.
-func (w *world) repeatsIn(facts []events.Fact, repeated, settled []string) {
-	epoch := w.st.Epoch + 1
-	for _, id := range settled {
-		facts = append(facts, events.PromptDelivered{Prompt: id})
-		w.had[id] = epoch
-		if w.runs != nil {
-			w.runs.context[id] = true
-		}
-		if w.st.Prompts[id].Turn == "" && !w.brought(id) {
-			w.reached[id] = true
-			delete(w.owed, id)
-		}
-	}
 	for _, id := range repeated {
 		facts = append(facts, events.PromptDelivered{Prompt: id})
-		w.had[id] = epoch
+		w.had[id] = was + 1
 		w.afterClaim++
 	}
 	w.process(facts...)
+	if runs != nil && w.st.Turn != nil && w.st.Turn.ID == runs.id {
+		w.runs = runs
+	}
+	for _, id := range attended {
+		w.waited++
+		if w.st.Prompts[id] != nil && w.chance(2) {
+			w.receives(id)
+		}
+	}
 }
 
 // keepsView remembers the work that a client sees, for [world.takesOld].

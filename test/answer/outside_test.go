@@ -42,6 +42,7 @@ type seen struct {
 	apartOnly int // adoptions of a part of a turn that is not run
 	// receipts that a process repeats with the claim of its session
 	afterClaim int
+	waited     int // decisions that a process waited for when it claimed its session again
 	stopped
 }
 
@@ -53,7 +54,7 @@ func (s *seen) add(o seen) {
 	s.stale, s.released = s.stale+o.stale, s.released+o.released
 	s.reopened, s.apart = s.reopened+o.reopened, s.apart+o.apart
 	s.dismissed, s.limited = s.dismissed+o.dismissed, s.limited+o.limited
-	s.oldViews, s.afterClaim = s.oldViews+o.oldViews, s.afterClaim+o.afterClaim
+	s.oldViews, s.afterClaim, s.waited = s.oldViews+o.oldViews, s.afterClaim+o.afterClaim, s.waited+o.waited
 	s.apartOnly, s.many = s.apartOnly+o.apartOnly, s.many+o.many
 	s.stopped.add(o.stopped)
 }
@@ -63,7 +64,7 @@ func (s *seen) enough(histories int) bool {
 	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 1000}, {s.policies, 20},
 		{s.crowds, 50}, {s.outside, 4}, {s.gaveUp, 10}, {s.again, 50}, {s.bounded, 100}, {s.old, 20}, {s.twice, 50},
 		{s.stale, 50}, {s.released, 200}, {s.reopened, 200}, {s.dismissed, 20}, {s.apart, 20}, {s.limited, 4},
-		{s.oldViews, 150}, {s.afterClaim, 200}, {s.unasked, 400},
+		{s.oldViews, 150}, {s.afterClaim, 200}, {s.waited, 200}, {s.unasked, 400},
 		{s.apartOnly, 100}, {s.many, 100}} {
 		if c.n < histories/c.oneIn {
 			return false

@@ -133,7 +133,7 @@ func TestPersonLogsIn(t *testing.T) {
 	p.visit("#/operator")
 	p.shows("JetStream on") // the doctor, over a websocket with the login of ann
 	p.click(`section[aria-label="recovery"] button`)
-	p.wait(`/^403: /.test(document.querySelector("#swept")?.textContent)`)
+	p.wait(`/ \(403\)/.test(document.querySelector("#swept")?.textContent)`)
 	p.click(".who button")
 	p.shows("Log in")
 	if text := p.text(); strings.Contains(text, "wall") {

@@ -122,11 +122,11 @@ func TestViewModels(t *testing.T) {
 		{"409", `doc.verdict({code: 409, text: "x", body: {status: "answered", by: "bob", at: "2026-11-22T12:00:00Z",
 			answers: [{selected: ["blue"]}]}}, Date.parse("2026-11-22T12:00:03Z")).text
 			.replace(/at \S+( \S+)? \(/, "at T (")`,
-			"409, another decision stands: answered by bob at T (3s ago): blue"},
+			"another decision stands (409): answered by bob at T (3s ago): blue"},
 		{"410", `doc.verdict({code: 410, text: "x", body: {status: "expired", reason: "owner-lost"}}, 0).text`,
-			"410, it no longer waits: expired: owner-lost"},
+			"it no longer waits (410): expired: owner-lost"},
 		{"400", `doc.verdict({code: 400, text: "x: want 0", body: {field: "x", reason: "x: want 0"}}, 0).text`,
-			"400: x: want 0"},
+			"x: want 0 (400)"},
 		{"an unchanged policy", `changed({}, {})`, "undefined"},
 		{"a policy has what is changed alone", `changed({}, draft(["retry_max", " 7 "], ["resume", "hold"],
 			["auto_retry", "false"], ["resume_max", "10"]))`, `{"auto_retry":false,"retry_max":7,"resume":"hold"}`},
@@ -201,6 +201,20 @@ func TestViewModels(t *testing.T) {
 			.map((d) => [d.what, d.name, d.from, d.to].join("|")).join()`,
 			"phase||running|idle,retry||–|given up: quota,tool c|bash|runs|interrupted (owner-lost)," +
 				"turn t||open (message, attempt 1)|completed"},
+		{"outcomes that are unknown", `(() => {
+			const end = (id, outcome, more) => ({entity: "tool", id, outcome, seq: 7, ...more});
+			const failed = (call, kind) => ({type: "holdfast.tool.failed", data: {call, error: {kind}}});
+			const commit = {events: [null, failed("cut", "outcome_unknown"), failed("red", "tool_error")]};
+			const shown = history.withUnknown({phase: "idle", recent: [end("done", "completed"),
+				end("dead", "interrupted"), end("late", "interrupted", {late: {}}), end("cut", "failed"),
+				end("red", "failed"),
+				{entity: "turn", id: "t", outcome: "interrupted"}, end("gone", "failed", {seq: 8})]},
+				(seq) => seq === 7 ? {value: commit} : {error: "no message"});
+			const loading = history.withUnknown({recent: [end("cut", "failed")]}, () => ({}));
+			return [shown.document.phase, ...shown.document.recent.map((e) => e.id + " " + e.outcome), ...shown.errors,
+				shown.reading, loading.reading, history.withUnknown({}, () => ({})).reading].join();
+		})()`, "idle,done completed,dead unknown,late interrupted,cut unknown,red failed,t interrupted,gone failed," +
+			"the end of call gone: no message,false,true,false"},
 		{"sub-agents under their parents", `history.tree([{session: "c", parent: "b"}, {session: "r"}, {session: "b",
 			parent: "r"}]).map((n) => n.depth + n.document.session).join(" ")`, "0r 1b 2c"},
 		{"malformed events", `timeline([{seq: 3, writer: "harness", events: [

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 // The page of a session says what it does and which event made that so; a retry counts down, and runs when a person
@@ -85,6 +86,35 @@ func TestSessionSaysWhy(t *testing.T) {
 	q.shot("sessions")
 	q.press("gi")
 	q.shows("Nothing waits for you.")
+}
+
+// The comparison of two documents says which outcomes are unknown, as holdfast diff does: also of a call that the
+// document knows as failed. A call of which the end cannot be read is named.
+func TestComparisonSaysWhatIsUnknown(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	began := s.State().Seq
+	for call, end := range map[string]events.Fact{
+		"cut": events.ToolFailed{Call: "cut", Error: events.Failure{Kind: failure.OutcomeUnknown, Text: "cut off"}},
+		"red": events.ToolFailed{Call: "red", Error: events.Failure{Kind: failure.HandlerError, Text: "exit status 1"}},
+	} {
+		c.append(s, events.ToolStarted{Call: call, Turn: turn.ID(), Name: "deploy"}, end)
+	}
+	p := board(t, c, "#/s/coder/build")
+	p.shows("tool.failed")
+	travel := fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began)
+	row := `[...document.querySelectorAll("#compared tbody tr")].map((e) => e.textContent.replace(/\s+/g, " ")).join()`
+	eval[bool](p, `(holdfast.load = holdfast.app.page.ends.load,
+		holdfast.app.page.ends.load = async () => { throw new Error("no such message"); }, true)`)
+	eval[bool](p, travel)
+	p.shows("its outcome may be unknown: the end of call cut: no such message")
+	p.wait(row + `.includes("tool cut deploy–failed")`)
+	eval[bool](p, `(holdfast.app.page.ends.load = holdfast.load, true)`)
+	eval[bool](p, travel)
+	p.wait(row + `.includes("tool cut deploy–unknown")`)
+	if got := eval[string](p, row); !strings.Contains(got, "tool red deploy–failed") {
+		t.Errorf("the comparison says: %s", got)
+	}
 }
 
 // A retry counts down, and fires by itself at its instant.
@@ -387,7 +417,7 @@ func TestPolicyIsChanged(t *testing.T) {
 	}
 	p.write("retry_max", "-1")
 	p.click(main)
-	p.shows("change the policy: 400: policy.retry_max: events: malformed: -1: want 0 to 1000000 attempts")
+	p.shows("change the policy: policy.retry_max: -1: want 0 to 1000000 attempts (400)")
 	p.wait(`document.querySelector(".setting.changed .verdict")?.textContent.includes("want 0 to 1000000")`)
 	policy(`{"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":10}`)
 
@@ -415,6 +445,7 @@ func TestPolicyIsChanged(t *testing.T) {
 	}
 	q.shot("overtaken")
 	q.click(`#policy .verdict button`)
+	q.wait(`!document.querySelector("#policy button.main").disabled`)
 	q.click(main)
 	policy(`{"auto_retry":true,"retry_max":3,"resume":"hold","resume_max":7}`)
 
@@ -429,7 +460,7 @@ func TestPolicyIsChanged(t *testing.T) {
 		t.Error("a change is shown as done before the ledger has confirmed it")
 	}
 	eval[bool](q, `(reply({code: 503, text: "no service answers", body: {}}), true)`)
-	q.shows("change the policy: 503: no service answers")
+	q.shows("change the policy: no service answers (503)")
 	q.shows("now hold")
 }
 

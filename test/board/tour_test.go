@@ -54,7 +54,7 @@ func TestSecondAnswerIsRefusedWithTheFirst(t *testing.T) {
 	p.press("1")
 	p.wait(`document.querySelector("input[type=radio]:checked")`)
 	p.press("\r")
-	p.shows("409, another decision stands: answered by ann at")
+	p.shows("another decision stands (409): answered by ann at")
 	p.shows("blue")
 	p.shot("refused")
 }
@@ -250,7 +250,7 @@ func TestNoWithAReasonAndSeveralQuestions(t *testing.T) {
 		{selected: ["huge"]}, true)`)
 	p.press("\r")
 	p.shows(`"huge" is not offered`)
-	p.shows("422, it does not fit, and the prompt still waits")
+	p.shows("it does not fit, and the prompt still waits (422)")
 	p.shot("misfit")
 	p.press("n")
 	p.wait(`document.activeElement.matches("textarea.reason")`)

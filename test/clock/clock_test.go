@@ -64,6 +64,7 @@ func steps() []time.Duration {
 // TestSteps sets the clock of the machine on which everything except the harnesses runs. Planned actions keep their
 // delay, live sessions are not affected, and dead ones are detected.
 func TestSteps(t *testing.T) {
+	t.Parallel() // most of the time it waits
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
@@ -112,6 +113,7 @@ func checkReports(t *testing.T, p *program.Process, url string, times int) {
 // TestSuspended: the machine on which everything except the harnesses runs is suspended for longer than a lease lives.
 // Its clock is two hours ahead afterwards.
 func TestSuspended(t *testing.T) {
+	t.Parallel() // most of the time it waits
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
@@ -134,6 +136,7 @@ func TestSuspended(t *testing.T) {
 
 // TestRestart: a service that starts after the step corrects the instants that were planned before it.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel() // most of the time it waits
@@ -219,8 +222,9 @@ type scene struct {
 	began map[string]time.Time // by session: the instant of the plan
 	turns map[string]*harness.Turn
 	stop  context.CancelFunc
-	stood time.Duration   // how long the machine was suspended
-	pulse *natstest.Pulse // how long this process was not scheduled
+	stood time.Duration        // how long the machine was suspended
+	pulse *natstest.Pulse      // how long this process was not scheduled
+	disk  func() time.Duration // how long the disk stood still, and a broker that syncs each write with it
 }
 
 func (w *cell) harness(t *testing.T, id string) *harness.Harness {
@@ -255,7 +259,7 @@ func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Ses
 func (w *cell) plan(t *testing.T, name string) *scene {
 	t.Helper()
 	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {},
-		pulse: natstest.Feel(t)}
+		pulse: natstest.Feel(t), disk: natstest.FeelDisk(t)}
 	x.live = w.harness(t, "live"+name)
 	t.Cleanup(x.live.Abandon)
 	x.open(t, x.live, "failed")
@@ -350,8 +354,9 @@ func (x *scene) waits(t *testing.T, name string, k events.Kind, least, most time
 	t.Helper()
 	natstest.Until(t, string(k)+" in "+name, func() bool { return x.when(name, k) })
 	took := time.Since(x.began[name])
-	t.Logf("%s: %s after %s", name, k, took.Round(10*time.Millisecond))
-	most += late + x.stood + x.pulse.Lost()
+	t.Logf("%s: %s after %s; the disk stood still for %s", name, k, took.Round(10*time.Millisecond),
+		x.disk().Round(10*time.Millisecond))
+	most += late + x.stood + x.pulse.Lost() + x.disk()
 	if took < least-early || took > most {
 		t.Errorf("%s: %s after %s, want %s to %s", name, k, took, least, most)
 	}

@@ -32,6 +32,7 @@ const brokers = 3
 // TestOneOfThree sets the clock of one broker of three: first of the leader of the log, whose clock is the cell's, and
 // then of a leader of the leases that does not lead the log. That one ends leases by a clock that only it has.
 func TestOneOfThree(t *testing.T) {
+	t.Parallel()
 	for _, stream := range []string{"HF_LOG", "KV_hf_leases"} {
 		for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 			t.Run(stream+" "+by.String(), func(t *testing.T) {

@@ -59,6 +59,7 @@ var facts = []struct{ kind, data string }{
 	{"prompt.superseded", `{"prompt":"pN","message":"mN"}`},
 	{"prompt.expired", `{"prompt":"pN","reason":"deadline"}`},
 	{"prompt.unattended", `{"prompt":"pN"}`},
+	{"prompt.attended", `{"prompt":"pN"}`},
 	{"usage.reported", `{"turn":"tN","model":"m","tokens":{"input":N,"output":N},"context_limit":N}`},
 	{"retry.scheduled", `{"turn":"tN","attempt":N,"delay_ms":N,"due_at":"T","error":{"kind":"x","text":"y"}}`},
 	{"retry.abandoned", `{"turn":"tN","attempt":N,"reason":"r"}`},
