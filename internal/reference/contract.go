@@ -39,6 +39,7 @@ var dataOf = map[events.Kind]string{
 	"prompt.superseded": "prompt, message",
 	"prompt.expired":    "prompt, reason",
 	"prompt.unattended": "prompt",
+	"prompt.attended":   "prompt",
 	"prompt.delivered":  "prompt, refused?",
 	"usage.reported": "turn, model, tokens{input, cache_read, cache_write, output, reasoning}, " +
 		"input_includes_cached?, context_limit?",

@@ -22,7 +22,7 @@ var (
 func decisionIndex(root fs.FS) ([]byte, error) {
 	files, err := fs.Glob(root, decisionsFolder+"/*-*.md")
 	if err != nil {
-		return nil, fmt.Errorf("reference: %w", err)
+		return nil, err
 	}
 	var b strings.Builder
 	b.WriteString(
@@ -37,7 +37,7 @@ func decisionIndex(root fs.FS) ([]byte, error) {
 		number := decisionFile.FindStringSubmatch(name)
 		text, err := fs.ReadFile(root, file)
 		if err != nil {
-			return nil, fmt.Errorf("reference: %w", err)
+			return nil, err
 		}
 		title := decisionTitle.FindStringSubmatch(string(text))
 		fields := map[string]string{}
@@ -46,15 +46,15 @@ func decisionIndex(root fs.FS) ([]byte, error) {
 		}
 		switch {
 		case number == nil:
-			return nil, fmt.Errorf("reference: %s: want NNNN-title-in-small-letters.md", file)
+			return nil, fmt.Errorf("%s: want NNNN-title-in-small-letters.md", file)
 		case title == nil || strings.TrimLeft(number[1], "0") != title[1]:
 			return nil, fmt.Errorf(
-				"reference: %s: want the first line to be # %s. and the title",
+				"%s: want the first line to be # %s. and the title",
 				file,
 				strings.TrimLeft(number[1], "0"),
 			)
 		case fields["status"] == "" || fields["date"] == "":
-			return nil, fmt.Errorf("reference: %s: want a table with date, status and touches, as in record 1", file)
+			return nil, fmt.Errorf("%s: want a table with date, status and touches, as in record 1", file)
 		}
 		fmt.Fprintf(&b, "| [%s](%s) | %s | %s | %s |\n", number[1], name, title[2], fields["status"], fields["date"])
 	}

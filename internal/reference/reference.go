@@ -57,7 +57,7 @@ func page(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("reference: encode: %w", err)
+		return nil, fmt.Errorf("encode: %w", err)
 	}
 	return b.Bytes(), nil
 }

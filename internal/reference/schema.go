@@ -31,7 +31,7 @@ func newReflector() (*jsonschema.Reflector, error) {
 		Mapper:                     special,
 	}
 	if err := r.AddGoComments(importPath, eventsFolder); err != nil {
-		return nil, fmt.Errorf("reference: comments of pkg/events: %w", err)
+		return nil, fmt.Errorf("comments of pkg/events: %w", err)
 	}
 	return r, nil
 }
@@ -63,10 +63,10 @@ func dataSchema(r *jsonschema.Reflector, s events.Spec) (*jsonschema.Schema, err
 	schema.Description = s.Doc
 	list, ok := dataOf[s.Kind]
 	if !ok {
-		return nil, fmt.Errorf("reference: %s: the contract's table in contract.go has no line for it", s.Kind)
+		return nil, fmt.Errorf("%s: the contract's table in contract.go has no line for it", s.Kind)
 	}
 	if err := require(schema, parseFields(list)); err != nil {
-		return nil, fmt.Errorf("reference: %s: %w", s.Kind, err)
+		return nil, fmt.Errorf("%s: %w", s.Kind, err)
 	}
 	if s.Kind == "session.configured" { // a change of provider alone brings no policy
 		nullable(schema, "policy")

@@ -38,7 +38,7 @@ func newSidecarReflector(strict bool) (*jsonschema.Reflector, error) {
 		AllowAdditionalProperties: !strict}
 	for _, folder := range []string{"../sidecar", eventsFolder, "../../pkg/session"} {
 		if err := r.AddGoComments(importPath, folder); err != nil {
-			return nil, fmt.Errorf("reference: comments of %s: %w", folder, err)
+			return nil, fmt.Errorf("comments of %s: %w", folder, err)
 		}
 	}
 	plain := *r // without the table, which would be asked again for the same type

@@ -11,6 +11,7 @@
 //	layout.go   what has to be where
 //	fact.go     what belongs to a new kind of fact
 //	log.go      what log lines are made of
+//	error.go    what errors begin with
 //	cite.go     what is cited is in the repository
 //	text.go     what no file says
 package repolint
@@ -81,7 +82,7 @@ func Load(root fs.FS) (*Tree, error) {
 		}
 		f, err := load(root, name)
 		if err != nil {
-			return fmt.Errorf("repolint: %w", err)
+			return err
 		}
 		t.Files = append(t.Files, f)
 		return nil
@@ -129,7 +130,8 @@ func Rules() []Rule {
 		{"line width", lineWidths},
 		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit},
 		{"no package variables", noVariables},
-		{"pure code", pure}, {"log keys", logs}, {"package names", packageNames},
+		{"pure code", pure}, {"log keys", logs}, {"error texts", errorTexts},
+		{"package names", packageNames},
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"package purpose", purposes},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
