@@ -13,8 +13,13 @@ BENCH     ?=
 # Packages in which goroutines meet: those that the race detector is for. Pure code has none.
 RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./services/...
 
+# The program is built without cgo, and so is everything here but the race detector: one build of each package serves all.
+export CGO_ENABLED := 0
+
 # Packages whose tests have an -update flag: they keep golden files or printed pages.
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
+# They print what they find in the other packages' files.
+golden_last = ./internal/reference/ ./internal/repolint/
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board monitoring kube pictures long mutate golden bench render
@@ -23,7 +28,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start everything, play a crash, watch it heal
-	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
+	$(GO) build -o bin/holdfast ./cmd/holdfast
 	./bin/holdfast try
 
 # Most tests wait most of the time, so twice as many packages as there are cores run at once, and as many of a package's
@@ -40,10 +45,10 @@ CORES    := $(shell getconf _NPROCESSORS_ONLN)
 PARALLEL := $(shell echo $$(($(CORES) * 2)))
 
 test: ## all tests that need nothing but Go
-	CGO_ENABLED=0 $(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(LONGEST) \
+	$(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(LONGEST) \
 		$$($(GO) list ./... | grep -v /test/; $(GO) list ./test/... | grep -E '/test/($(TOGETHER))$$')
-	CGO_ENABLED=0 $(GO) test -p $(CORES) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(KILLERS)
-	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) ./test/$(MEASURED)
+	$(GO) test -p $(CORES) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(KILLERS)
+	$(GO) test -timeout $(TEST_TIME) ./test/$(MEASURED)
 
 check: fmt vet lint test cell ## what has to hold before a commit
 
@@ -65,9 +70,10 @@ vet: ## go vet
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 SHIPPED := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./pkg/... ./services/...
 
-cross: ## go vet what is shipped, for every system of a release
-	@for s in $(SYSTEMS); do echo "$$s"; \
-		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) vet $(SHIPPED) || exit 1; done
+# The compiler does not optimize here: only the types of the dependencies matter.
+cross: ## go vet what is shipped, for every system of a release but this one
+	@for s in $(filter-out $(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH),$(SYSTEMS)); do echo "$$s"; \
+		GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) vet -gcflags='all=-N -l' $(SHIPPED) || exit 1; done
 
 release: ## an archive of the program for every system, with checksums, in dist/
 	@GO="$(GO)" deploy/release.sh $(SYSTEMS)
@@ -82,47 +88,49 @@ race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
 
 cell: ## attack, restart, cut off and fill up a deployed cell (with root, iproute2 and namespaces as deployed; says so where it cannot)
-	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) ./test/cell
+	$(GO) test -count=1 -v -timeout $(TEST_TIME) ./test/cell
 
 power: ## cut the power of a machine with a broker (needs root, FUSE, loop devices, e2fsprogs and xfsprogs; says so where it cannot)
-	cd test/power && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) .
+	cd test/power && $(GO) test -count=1 -v -timeout $(LONG_TIME) .
 
 clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and the module proxy; says so where they are missing)
-	CGO_ENABLED=0 $(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
+	$(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
 
 languages: ## kill the example agents in other languages at each step (needs python3, nodejs and npm)
-	CGO_ENABLED=0 $(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
+	$(GO) test -tags languages -count=1 -v -timeout $(TEST_TIME) ./test/languages
 
 agents: ## kill the real agents in each state of their work, with a model of the test (needs npm and git; installs the agents into the user's cache)
-	CGO_ENABLED=0 $(GO) test -tags agents -count=1 -v -timeout $(TEST_TIME) -run '$(AGENTS)' ./test/agents
+	$(GO) test -tags agents -count=1 -v -timeout $(TEST_TIME) -run '$(AGENTS)' ./test/agents
 
 board: ## open the board in a real browser (needs Chromium and npm: apt-get install -y chromium npm)
-	cd test/board && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
+	cd test/board && $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
 monitoring: ## try alerts and dashboard with Prometheus (needs Debian's prometheus: in the PATH, or its folder in HOLDFAST_PROMETHEUS)
-	CGO_ENABLED=0 $(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
+	$(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
 
 kube: ## check the Kubernetes manifests as the API server and Pod Security do (needs no cluster)
-	cd test/kube && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) .
+	cd test/kube && $(GO) test -count=1 -v -timeout $(TEST_TIME) .
 
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures
-	cd test/board && HOLDFAST_BOARD_PICTURES=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TEST_TIME) -run 'TestPictures$$' .
+	cd test/board && HOLDFAST_BOARD_PICTURES=1 $(GO) test -count=1 -timeout $(TEST_TIME) -run 'TestPictures$$' .
 
 long: ## the full crash, cluster, clock, power, simulation and board tests (several hours)
-	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
+	HOLDFAST_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
 	HOLDFAST_LONG=1 $(MAKE) --no-print-directory power
-	cd test/board && HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) -run TestPageUnderTheDrill .
+	cd test/board && HOLDFAST_LONG=1 $(GO) test -count=1 -v -timeout $(LONG_TIME) -run TestPageUnderTheDrill .
 
 mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go, TESTS=packages, OPERANDS=1)
 	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)" -tests "$(TESTS)" $(if $(OPERANDS),-operands)
 
 golden: ## write golden files and printed pages anew; read the difference
-	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
+	$(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) \
+		$(filter-out $(golden_last),$(golden_packages)) -update
+	$(GO) test -timeout $(TEST_TIME) $(golden_last) -update
 
 bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
-	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
-	CGO_ENABLED=0 $(GO) build -C bench -o ../bin/bench .
+	$(GO) build -o bin/holdfast ./cmd/holdfast
+	$(GO) build -C bench -o ../bin/bench .
 	./bin/bench $(BENCH)
 
 render: ## print the Kubernetes manifests (OVERLAY=folder)
