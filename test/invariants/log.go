@@ -416,6 +416,8 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 		return "" // a person stopped it, and it was not continued since
 	case x.owes(st):
 		return "V11: it owes what follows its compaction"
+	case !st.QueueMoves() && st.Continuations.State == session.ContinuationsHeld:
+		return "" // its agent has taken none of the turns for decisions: the next one waits for a person
 	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil &&
 		(l == nil || l.Outcome == session.OutcomeCompleted):
 		return "V10: it does not hand its queue out"

@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -341,6 +342,31 @@ func (s *story) reports() {
 	s.harness(events.UsageReported{Turn: "t", Tokens: events.Tokens{Input: 99}})
 }
 
+// takesNoDecision has the harness begin turns of its own for all that recovery requests for a decision. A person
+// decided after a stop, and the turn that ran then gave way to another.
+func (s *story) takesNoDecision() {
+	s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Title: "?",
+		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}, events.PromptUnattended{Prompt: "p"})
+	s.harness(events.MessageAccepted{Message: "a", Content: []byte(`"x"`), Synthetic: true})
+	s.stops("t")
+	s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson}, events.TurnStarted{Turn: "v", Synthetic: true})
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", By: "ada", Owed: true},
+		events.TurnRequested{Turn: "u", Cause: events.CauseAnswer, Message: "a", Prompt: "p",
+			Prompts: []string{"p"}})
+	for i := range session.ContinuationsMax + 1 {
+		if why := s.x.Stuck(s.st, true); why == "" && i > 0 {
+			s.t.Fatalf("after %d requests nothing is missing: %+v", i, s.st.Continuations)
+		}
+		if i > 0 {
+			s.service(events.WriterReconciler, events.TurnRequested{Turn: fmt.Sprint("u", i),
+				Cause: events.CauseAnswer, Prompt: "p", Prompts: []string{"p"}})
+		}
+		own := fmt.Sprint("own", i)
+		s.harness(events.TurnStarted{Turn: own, Cause: events.CauseMessage, Synthetic: true})
+		s.harness(events.TurnCompleted{Turn: own})
+	}
+}
+
 // TestStuck: a wait without a reason is found when all is at rest.
 func TestStuck(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -383,7 +409,8 @@ func TestStuck(t *testing.T) {
 			s.stops("t")
 			s.sent("b")
 		}},
-		"a turn that does not go on": {"V11", true, func(s *story) { s.midStream() }},
+		"and one whose agent takes none of the turns for decisions": {"", true, (*story).takesNoDecision},
+		"a turn that does not go on":                                {"V11", true, func(s *story) { s.midStream() }},
 		"nor after an answer, for a person stopped it": {"", true, func(s *story) {
 			s.midStream(func() {
 				s.stops("t")
