@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os/signal"
 	"path"
@@ -191,70 +189,3 @@ func (h *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup implements [slog.Handler]. Names of groups are not said.
 func (h *sentences) WithGroup(string) slog.Handler { return h }
-
-// editors are the editors whose settings acp setup prints.
-var editors = []string{"zed", "jetbrains", "nvim"}
-
-func acpSetupCommand(a *app) *cobra.Command {
-	long, example := describe(`Print the settings that make an editor start the agent through holdfast acp. Nothing is
-written.
-
-zed: for settings.json. jetbrains: for ~/.jetbrains/acp.json. nvim: for avante.nvim.`,
-		"holdfast acp setup zed -- opencode acp")
-	cmd := &cobra.Command{Use: "setup EDITOR -- AGENT [ARG...]", Short: "Print the settings of an editor", Long: long,
-		Example: example, GroupID: groupRun, ValidArgs: editors,
-		Args: arguments(2, -1, "an EDITOR: "+strings.Join(editors, ", "), "the AGENT's command")}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.ArgsLenAtDash() != 1 {
-			return usage(cmd, "write -- before the agent's command")
-		}
-		name := agentOf(args[1:]) + ", kept"
-		run := append([]string{"acp", "--"}, args[1:]...)
-		switch args[0] {
-		case "zed":
-			return printServers(a.Stdout, name, agentServer{Type: "custom", Command: a.self(), Args: run})
-		case "jetbrains":
-			return printServers(a.Stdout, name, agentServer{Command: a.self(), Args: run})
-		case "nvim":
-			words := make([]string, len(run))
-			for i, w := range run {
-				words[i] = luaString(w)
-			}
-			_, err := fmt.Fprintf(a.Stdout, "require(\"avante\").setup({\n  provider = %s,\n  acp_providers = {\n"+
-				"    [%s] = { command = %s, args = { %s } },\n  },\n})\n", luaString(name), luaString(name),
-				luaString(a.self()), strings.Join(words, ", "))
-			return err
-		}
-		return usage(cmd, "no settings for %q: %s", args[0], strings.Join(editors, ", "))
-	}
-	return cmd
-}
-
-// agentServer is an agent in the settings of an editor.
-type agentServer struct {
-	Type    string   `json:"type,omitempty"`
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-}
-
-func printServers(w io.Writer, name string, s agentServer) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(map[string]map[string]agentServer{"agent_servers": {name: s}})
-}
-
-// luaString returns a text as a string of Lua.
-func luaString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range []byte(s) {
-		if c < ' ' || c == '"' || c == '\\' || c == 0x7f {
-			_, _ = fmt.Fprintf(&b, "\\%03d", c)
-			continue
-		}
-		b.WriteByte(c)
-	}
-	b.WriteByte('"')
-	return b.String()
-}
