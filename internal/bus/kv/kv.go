@@ -336,16 +336,67 @@ func (bs *Buckets) viewWrite(v View) *core.Write {
 // revisions. An entry that changes meanwhile may come twice, the newest last. An error of fn ends it and is returned
 // unchanged.
 func (bs *Buckets) List(ctx context.Context, bk Bucket, filter string, fn func(Entry) error) error {
-	bucket := bs.bucket(bk)
-	s := pull.Span{Stream: core.KVStream(bucket), Filter: core.KVSubject(bucket, filter), From: 1, Open: true}
-	last, err := bs.conn.Get(ctx, s.Stream, core.GetRequest{Last: s.Filter})
-	if errors.Is(err, core.ErrNotFound) && !core.NoStream(err) {
-		return nil
-	}
-	if err != nil {
+	return bs.ListAfter(ctx, bk, filter, 0, fn)
+}
+
+// ListAfter is [Buckets.List] with the entries behind a revision only. An entry that changes after it was listed has a
+// higher revision then: it is listed again, and none is left out.
+func (bs *Buckets) ListAfter(ctx context.Context, bk Bucket, filter string, rev uint64, fn func(Entry) error) error {
+	last, err := bs.newest(ctx, bk, filter)
+	if err != nil || last <= rev {
 		return err
 	}
-	s.Last = last.Seq
+	return bs.replay(ctx, bk, pull.Span{Filter: filter, From: rev + 1, Last: last, Open: true}, fn)
+}
+
+// newestFirst is how many revisions ListNewest reads before it asks whether these are enough.
+const newestFirst = 256
+
+// ListNewest is [Buckets.List] with the newest entries first, until enough returns true: it reads groups of revisions,
+// each four times as long as the one before. Within a group the entries have the order of their revisions. The entries
+// that changed meanwhile come last. older reports whether there are entries that it has not read.
+func (bs *Buckets) ListNewest(ctx context.Context, bk Bucket, filter string, enough func() bool,
+	fn func(Entry) error) (older bool, err error) {
+	newest, err := bs.newest(ctx, bk, filter)
+	if err != nil || newest == 0 {
+		return false, err
+	}
+	last := newest
+	for n := uint64(newestFirst); last > 0 && !enough(); n *= 4 {
+		from := last - min(last, n) + 1
+		if err := bs.replay(ctx, bk, pull.Span{Filter: filter, From: from, Last: last}, fn); err != nil {
+			return false, err
+		}
+		last = from - 1
+	}
+	if last > 0 {
+		s := core.KVStream(bs.bucket(bk))
+		first, err := bs.conn.Get(ctx, s, core.GetRequest{Seq: 1, Next: core.KVSubject(bs.bucket(bk), filter)})
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			return false, err
+		}
+		older = err == nil && first.Seq <= last
+	}
+	return older, bs.ListAfter(ctx, bk, filter, newest, fn)
+}
+
+// newest returns the highest revision of the entries that match the filter; 0 without one.
+func (bs *Buckets) newest(ctx context.Context, bk Bucket, filter string) (uint64, error) {
+	bucket := bs.bucket(bk)
+	last, err := bs.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Last: core.KVSubject(bucket, filter)})
+	switch {
+	case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return last.Seq, nil
+}
+
+// replay calls fn with the live entries of a span, whose filter is one of keys.
+func (bs *Buckets) replay(ctx context.Context, bk Bucket, s pull.Span, fn func(Entry) error) error {
+	bucket := bs.bucket(bk)
+	s.Stream, s.Filter = core.KVStream(bucket), core.KVSubject(bucket, s.Filter)
 	return pull.Replay(ctx, bs.conn, s, func(m *core.Raw) error {
 		if e := bs.entry(bk, m); !e.Deleted {
 			return fn(e)

@@ -157,6 +157,51 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestListNewest: the newest entries are read first, no more than needed, and each once. An entry that changes
+// meanwhile comes last.
+func TestListNewest(t *testing.T) {
+	const n = 700
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := bustest.Within(t, bustest.Patience)
+	revs := make([]uint64, n)
+	for i := range revs {
+		revs[i] = bustest.MustStore(t, b, fmt.Sprintf("session.h.%d", i), "1", 0)
+	}
+	read := func(enough int, during func(keys int)) (map[string]int, string, bool) {
+		keys, last := map[string]int{}, ""
+		isEnough := func() bool { return len(keys) >= enough }
+		older, err := b.KV.ListNewest(ctx, kv.State, events.SessionKeys("h"), isEnough, func(e kv.Entry) error {
+			keys[e.Key]++
+			last = e.Key
+			during(len(keys))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys, last, older
+	}
+	quiet := func(int) {}
+	for enough, want := range map[int]int{0: 0, 1: 256, 256: 256, 257: n, 10 * n: n} {
+		keys, _, older := read(enough, quiet)
+		if len(keys) != want || want > 0 && keys[fmt.Sprintf("session.h.%d", n-1)] != 1 || older != (want < n) {
+			t.Errorf("%d are enough: %d listed, want %d; older: %t", enough, len(keys), want, older)
+		}
+	}
+	keys, last, older := read(10*n, func(keys int) {
+		if keys == 1 {
+			bustest.MustStore(t, b, "session.h.0", "2", revs[0])
+		}
+	})
+	if len(keys) != n || keys["session.h.0"] != 1 || last != "session.h.0" || older {
+		t.Errorf("%d listed, the last one %s, %d times; older: %t", len(keys), last, keys["session.h.0"], older)
+	}
+	if older, err := b.KV.ListNewest(ctx, kv.State, events.SessionKeys("other"), func() bool { return false },
+		func(kv.Entry) error { return errors.New("an entry") }); err != nil || older {
+		t.Errorf("of a harness without a session: older %t, %v", older, err)
+	}
+}
+
 // TestList100000 also fills the window of pipelined stores many times over. On any machine, reading them all takes less
 // time than writing them did.
 func TestList100000(t *testing.T) {
