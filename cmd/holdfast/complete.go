@@ -114,7 +114,11 @@ func suggestion(word string, about ...string) string {
 	return terminal.Clean(word) + "\t" + terminal.Cut(text, suggestionMax)
 }
 
-// completeSessions offers the sessions, the one that changed last first. Closed ones are for commands that only read.
+// offeredMax is how many sessions are offered.
+const offeredMax = 1_000
+
+// completeSessions offers the sessions that changed last, the newest first. Closed ones are for commands that only
+// read.
 func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []string, begun string) ([]string, error) {
 	harness, _, whole := strings.Cut(begun, "/")
 	f := sessionFilter{all: cmd.GroupID == groupInspect}
@@ -123,8 +127,7 @@ func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []strin
 	}
 	var words []string
 	err := a.onCell(ctx, func(b *bus.Bus) error {
-		docs, err := a.documents(ctx, b, &f)
-		slices.SortStableFunc(docs, func(x, y *session.State) int { return y.UpdatedAt.Compare(x.UpdatedAt) })
+		docs, _, err := a.newest(ctx, b, &f, offeredMax)
 		for _, s := range docs {
 			words = append(words, suggestion(s.Ref().String(), string(s.Phase), s.Title))
 			if !strings.HasPrefix(s.Ref().String(), begun) { // begun without its harness

@@ -70,7 +70,7 @@ func sessionsCommand(a *app) *cobra.Command {
 		Args: arguments(0, 0)}
 	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many `sessions`; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many `sessions`, and no others are read; 0: all")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(cmd); err != nil {
 			return err
@@ -79,21 +79,16 @@ func sessionsCommand(a *app) *cobra.Command {
 			return usage(cmd, "--limit %d: want 0 (all) or more", limit)
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-			docs, err := a.documents(ctx, b, &f)
+			docs, more, err := a.newest(ctx, b, &f, limit)
 			bad, some := errors.AsType[*unreadable](err)
 			if err != nil && !some {
 				return err
 			}
-			slices.SortStableFunc(docs, func(x, y *session.State) int { return y.UpdatedAt.Compare(x.UpdatedAt) })
-			left := 0
-			if limit > 0 && len(docs) > limit {
-				docs, left = docs[:limit], len(docs)-limit
-			}
 			if err := a.printSessions(ctx, b, docs); err != nil {
 				return err
 			}
-			if left > 0 {
-				a.printError("%s more: without --limit all are listed", terminal.Plural(left, "session"))
+			if more {
+				a.printError("only the %d that changed last: without --limit all are listed", limit)
 			}
 			if some {
 				return bad
@@ -124,37 +119,91 @@ func (e *unreadable) Error() string {
 		strings.Join(all, "; "))
 }
 
+// newest returns the selected documents, the one that changed last first, and reports whether there may be more than
+// limit. Without a limit it returns all. With an error it returns those that were read; an [unreadable] error is about
+// the others alone.
+func (a *app) newest(ctx context.Context, b *bus.Bus, f *sessionFilter, limit int) ([]*session.State, bool, error) {
+	var docs []*session.State
+	var more bool
+	var err error
+	if limit == 0 {
+		docs, err = a.documents(ctx, b, f)
+	} else {
+		docs, more, err = a.readNewest(ctx, b, f, limit)
+	}
+	slices.SortStableFunc(docs, func(x, y *session.State) int { return y.UpdatedAt.Compare(x.UpdatedAt) })
+	if limit > 0 && len(docs) > limit {
+		docs, more = docs[:limit], true
+	}
+	return docs, more, err
+}
+
+// readNewest returns at least the number of selected documents that is wanted, and reports whether it left out older
+// ones: those that were stored last are read first.
+func (a *app) readNewest(ctx context.Context, b *bus.Bus, f *sessionFilter, want int) (docs []*session.State,
+	older bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	r := newDocumentReader(f)
+	err = a.progress("reading sessions", func() error {
+		older, err = b.KV.ListNewest(ctx, kv.State, events.SessionKeys(f.harness),
+			func() bool { return len(r.found) >= want }, r.read)
+		return err
+	})
+	docs, err = r.result(err)
+	return docs, older, err
+}
+
 // documents returns the selected documents, in the order of their names. With an error it returns those that were
 // read; an [unreadable] error is about the others alone.
 func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*session.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	byName, bad := map[string]*session.State{}, &unreadable{what: "session", causes: map[string]error{}}
-	err := a.progress("reading sessions", func() error {
-		return b.KV.List(ctx, kv.State, events.SessionKeys(f.harness), func(e kv.Entry) error {
-			name := e.Key
-			if r, err := events.ParseSessionKey(e.Key); err == nil {
-				name = r.String()
-			}
-			delete(byName, name) // a key that changes meanwhile is listed again
-			delete(bad.causes, name)
-			s, err := session.Decode(e.Value)
-			if err == nil && events.SessionKey(s.Ref()) != e.Key {
-				err = errOtherKey
-			}
-			switch {
-			case err != nil:
-				bad.causes[name] = err
-			case f.wants(s):
-				byName[name] = s
-			}
-			return nil
-		})
-	})
-	if err == nil && len(bad.causes) > 0 {
-		err = bad
+	r := newDocumentReader(f)
+	return r.result(a.progress("reading sessions", func() error {
+		return b.KV.List(ctx, kv.State, events.SessionKeys(f.harness), r.read)
+	}))
+}
+
+// documentReader decodes documents, and keeps those that are selected.
+type documentReader struct {
+	filter *sessionFilter
+	found  map[string]*session.State // by name
+	bad    *unreadable
+}
+
+func newDocumentReader(f *sessionFilter) *documentReader {
+	return &documentReader{filter: f, found: map[string]*session.State{},
+		bad: &unreadable{what: "session", causes: map[string]error{}}}
+}
+
+// read adds the document of an entry, in place of an older one.
+func (r *documentReader) read(e kv.Entry) error {
+	name := e.Key
+	if ref, err := events.ParseSessionKey(e.Key); err == nil {
+		name = ref.String()
 	}
-	return sortedValues(byName), err
+	delete(r.found, name) // a key that changes meanwhile is listed again
+	delete(r.bad.causes, name)
+	s, err := session.Decode(e.Value)
+	if err == nil && events.SessionKey(s.Ref()) != e.Key {
+		err = errOtherKey
+	}
+	switch {
+	case err != nil:
+		r.bad.causes[name] = err
+	case r.filter.wants(s):
+		r.found[name] = s
+	}
+	return nil
+}
+
+// result returns what was read, and the error of the reading or else that of the documents.
+func (r *documentReader) result(err error) ([]*session.State, error) {
+	if err == nil && len(r.bad.causes) > 0 {
+		err = r.bad
+	}
+	return sortedValues(r.found), err
 }
 
 func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -59,6 +60,47 @@ func TestSessionsBesideDocumentsThatCannotBeRead(t *testing.T) {
 		}
 		if len(args) == 1 && !strings.HasSuffix(stderr.String(), "\n  upgrade this program, or `holdfast rebuild`\n") {
 			t.Errorf("%q: no advice in\n%s", args, stderr.String())
+		}
+	}
+}
+
+// TestNewestSessionsAreReadAlone: `sessions --limit` reads the sessions that changed last, and not what is older.
+func TestNewestSessionsAreReadAlone(t *testing.T) {
+	srv := natstest.Start(t)
+	b := natstest.Bus(t, srv)
+	const n = 600
+	key := func(i int) string {
+		return events.SessionKey(events.Ref{Harness: "agent", Session: fmt.Sprint("s", i)})
+	}
+	if _, err := b.KV.Store(t.Context(), kv.State, key(n), []byte("{"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		s := session.New(events.Ref{Harness: "agent", Session: fmt.Sprint("s", i)})
+		s.UpdatedAt = time.Unix(int64(i), 0).UTC()
+		doc, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.KV.Store(t.Context(), kv.State, key(i), doc, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int]struct{ code, sessions int }{3: {0, 3}, 200: {0, 200},
+		2 * n: {exitFailed, n}, 0: {exitFailed, n}} {
+		var out, stderr bytes.Buffer
+		p := &Program{Args: []string{"sessions", "--json", "--limit", fmt.Sprint(limit), "--nats", srv.URL(),
+			"--timeout", "1m"}, Stdout: &out, Stderr: &stderr}
+		code := p.Run(t.Context())
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		first := fmt.Sprintf(`"session":"s%d"`, n-1)
+		if code != want.code || len(lines) != want.sessions || !strings.Contains(lines[0], first) {
+			t.Errorf("--limit %d: exit code %d, %d sessions, the first is %.200s\n%s", limit, code, len(lines),
+				lines[0], stderr.String())
+		}
+		older := fmt.Sprintf("only the %d that changed last: without --limit all are listed\n", limit)
+		if got := strings.Contains(stderr.String(), older); got != (limit > 0 && limit < n) {
+			t.Errorf("--limit %d: %s", limit, stderr.String())
 		}
 	}
 }

@@ -62,9 +62,9 @@ func (p *picture) checkLiving(r events.Ref) {
 			if !slices.ContainsFunc(p.struck[r.Harness], func(at time.Time) bool {
 				return at.After(wrote.Add(-strikeSlack)) && at.Before(c.At)
 			}) {
-				p.fail("N", r, "%d at %s: %s was called dead (%s), and it lives: it wrote at %s, its harness was struck at %s",
-					c.Seq, c.At.Format(time.StampMilli), f.Incarnation, f.Detail, wrote.Format(time.StampMilli),
-					p.struck[r.Harness])
+				p.fail("N", r, "%d at %s: %s was called dead (%s), and it lives: it wrote at %s, "+
+					"its harness was struck at %s", c.Seq, c.At.Format(time.StampMilli), f.Incarnation, f.Detail,
+					wrote.Format(time.StampMilli), p.struck[r.Harness])
 			}
 		}
 	}
