@@ -1,12 +1,16 @@
 package board
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // widths are those of a desk and of a phone.
@@ -92,6 +96,32 @@ func (s *still) decides(session, prompt string) {
 	s.c.request(s.c.connect(), "ledger.answer", map[string]any{"harness": "painter", "session": session,
 		"prompt": prompt, "by": "bob", "answers": []any{map[string]any{"question": "q", "selected": []string{"y"}}}})
 	s.wait(fmt.Sprintf(`document.querySelector(%s)`, quote(row(prompt)+".decided")))
+}
+
+// purges removes a prompt from the people's view, and waits until the page does not have it.
+func (s *still) purges(session, prompt string) {
+	s.t.Helper()
+	key := events.BlockerKey("painter", session, session, prompt)
+	if err := s.c.state(s.c.connect()).Purge(s.t.Context(), key); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wait(fmt.Sprintf(`!holdfast.app.bucket.rows.has(%s)`, quote(key)))
+	drawn(s.page)
+}
+
+// touches lets one finger touch an element, or lifts it where kind is touchEnd.
+func (s *still) touches(kind input.DispatchTouchEventType, selector string) {
+	s.t.Helper()
+	points := []*input.TouchPoint{}
+	if selector != "" {
+		points = append(points, &input.TouchPoint{X: s.at(selector, "left") + 9, Y: s.at(selector, "top") + 9})
+	}
+	if _, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, target, input.DispatchTouchEvent,
+			input.DispatchTouchEventParams{Type: kind, TouchPoints: points})
+	}); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // row is the selector of a row.
@@ -195,6 +225,66 @@ func TestDecidedRowMovesNoRow(t *testing.T) {
 			t.Error("a prompt that waits again has the line of its decision")
 		}
 	}
+}
+
+// A row that leaves the people's view stays in its place while the pointer is over the list, and says who settled it:
+// also when it went while it waited, as after a reconnect.
+func TestRemovedRowStaysUnderAHand(t *testing.T) {
+	for _, width := range widths {
+		s := newStill(t, width)
+		s.hover(row("two"))
+		s.stays("a row above goes", func() {
+			s.decides("a", "one")
+			s.purges("a", "one")
+		}, row("one"), row("one")+" .what", row("two"), row("three"))
+		s.wait(fmt.Sprintf(`document.querySelector(%s)?.innerText.includes("answered by bob")`,
+			quote(row("one")+".decided")))
+
+		s.click(row("two") + " .head")
+		form := row("two") + " .form .buttons"
+		s.wait(fmt.Sprintf("document.querySelector(%s)", quote(form)))
+		s.hover(form + " button")
+		eval[bool](s.page, `(globalThis.put = holdfast.app.bucket.put, holdfast.app.bucket.put = () => {}, true)`)
+		s.c.request(s.c.connect(), "ledger.answer", map[string]any{"harness": "painter", "session": "b",
+			"prompt": "two", "by": "bob", "answers": []any{map[string]any{"question": "q", "selected": []string{"y"}}}})
+		s.stays("the open row goes while it waits", func() {
+			eval[bool](s.page, fmt.Sprintf(`(holdfast.app.bucket.put = put, holdfast.app.bucket.remove(%s),
+				holdfast.app.changed(), true)`, quote(events.BlockerKey("painter", "b", "b", "two"))))
+			s.wait(fmt.Sprintf(`document.querySelector(%s)?.innerText.includes("answered by bob")`,
+				quote(row("two")+".decided .head")))
+		}, row("one"), form, form+" button", row("three"))
+		if !eval[bool](s.page, fmt.Sprintf(`[...document.querySelectorAll(%s)].every((b) => b.disabled)`,
+			quote(form+" button"))) {
+			t.Error("a button of a prompt that is gone is on")
+		}
+		eval[bool](s.page, `(document.activeElement.blur(), true)`)
+		s.do(chromedp.MouseEvent("mouseMoved", 1, 1))
+		s.wait(`document.querySelectorAll(".row").length === 1`)
+		if got := eval[int](s.page, `holdfast.app.inbox.gone.size`); got != 0 {
+			t.Errorf("%d rows are kept without a hand on the list", got)
+		}
+	}
+}
+
+// A finger on the list is a hand, and stays one for a while after it is lifted. The hover that a browser keeps after a
+// touch does not count.
+func TestTouchIsAHand(t *testing.T) {
+	s := newStill(t, widths[1])
+	s.hover(row("two")) // as browsers say after a touch
+	s.touches(input.DispatchTouchEventTypeTouchStart, row("three"))
+	s.wait(`holdfast.app.fingers === 1`)
+	eval[bool](s.page, `(holdfast.app.touched = 0, true)`) // the finger rests
+	s.stays("a row above a finger goes", func() {
+		s.decides("a", "one")
+		s.purges("a", "one")
+	}, row("one"), row("two"), row("three"))
+	s.touches(input.DispatchTouchEventTypeTouchEnd, "")
+	s.wait(`holdfast.app.fingers === 0`)
+	if eval[bool](s.page, `holdfast.app.calm()`) {
+		t.Error("rows move as soon as a finger is lifted")
+	}
+	eval[bool](s.page, `(document.activeElement.blur(), true)`)
+	s.wait(fmt.Sprintf(`!document.querySelector(%s)`, quote(row("one"))))
 }
 
 // An answer that is stored is not sent again while its form still stands.

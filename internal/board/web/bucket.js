@@ -48,6 +48,7 @@ export class Bucket {
     this.keys = `$KV.${bucket}.`;
     this.filter = filter;
     this.onChange = onChange;
+    this.onRemove = undefined; // called with the key and the row of each row that goes
     this.rows = new Map(); // key → what make returned
     this.seen = new Map(); // key → the generation that read it last
     this.loaded = false; // all that is stored has been read once
@@ -136,8 +137,10 @@ export class Bucket {
   }
 
   remove(key) {
+    const row = this.rows.get(key);
     this.rows.delete(key);
     this.seen.delete(key);
+    if (row !== undefined) this.onRemove?.(key, row);
   }
 
   // whole is called when this generation has read all that is stored: a row that it did not read is gone.

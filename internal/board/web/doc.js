@@ -108,7 +108,7 @@ function searchedOf(row) {
     const b = row.blocker;
     const asked = (b.questions ?? []).flatMap((q) => [q.header, q.question, ...(q.options ?? []).map((o) => o.label)]);
     searched.set(row, [row.harness, row.session, row.root, row.prompt, row.kind, row.title, b.title, b.tool?.name,
-      b.status, b.by, ...asked].map((text) => visible(text)).join(" ").toLowerCase());
+      ...asked].map((text) => visible(text)).join(" ").toLowerCase());
   }
   return searched.get(row);
 }

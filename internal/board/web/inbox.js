@@ -3,7 +3,7 @@
 import { html, nothing, repeat } from "./vendor/lit-html.js";
 import * as doc from "./doc.js";
 import { clock, fields, line, name as nameOf, visible } from "./text.js";
-import { Lookups, readInput } from "./log.js";
+import { Lookups, readEnd, readInput } from "./log.js";
 
 const keptFor = 20_000; // ms that a decided row stays in the list, so that people see what became of it
 const decidedMax = 50; // rows of the list of recent decisions
@@ -27,11 +27,37 @@ export class Inbox {
     this.late = new Map(); // group → rows that wait and are held
     this.shown = new Set(); // versions of permissions whose whole input was on the screen
     this.inputs = new Lookups((version) => this.#readInput(version), () => app.draw());
+    this.gone = new Map(); // key → row that the bucket no longer has: it stays in its place under a hand
+    this.ends = new Lookups((version) => readEnd(app.net, this.#goneAs(version)), () => app.draw());
+    const { rows } = app.bucket;
+    this.rows = { // the rows of the bucket, and those that stay
+      get: (key) => rows.get(key) ?? this.gone.get(key),
+      has: (key) => rows.has(key) || this.gone.has(key),
+      values: () => rows.values(),
+    };
+    app.bucket.onRemove = (key, row) => this.gone.set(key, { ...row, waits: false, lost: row.waits });
+  }
+
+  // #goneAs returns the row that stays, of a version.
+  #goneAs(version) {
+    const row = [...this.gone.values()].find((r) => r.version === version);
+    if (!row) throw new Error("the row is not shown any more");
+    return row;
+  }
+
+  // #leave drops rows that the bucket no longer has: all without a hand on the list, else those that are not drawn.
+  #leave(calm) {
+    if (this.gone.size === 0) return;
+    const drawn = new Set(calm ? [] : this.drawn().map((row) => row.key));
+    for (const key of this.gone.keys()) {
+      if (!drawn.has(key) || this.app.bucket.rows.has(key)) this.gone.delete(key);
+    }
   }
 
   // update takes the rows of the bucket into the list. calm says that no hand is on the list.
   update(calm) {
-    const { rows } = this.app.bucket;
+    const { rows } = this;
+    this.#leave(calm);
     const { order, held } = doc.merge(this.order, rows, calm, (row) => this.#keeps(row));
     this.order = order;
     this.held = held;
@@ -87,6 +113,7 @@ export class Inbox {
     this.order = doc.arrange([...this.app.bucket.rows.values()].filter((row) => row.waits));
     this.held = 0;
     this.late.clear();
+    this.gone.clear();
     this.below.clear();
     for (const row of this.app.bucket.rows.values()) this.#settle(row);
     this.inputs.forget();
@@ -95,7 +122,7 @@ export class Inbox {
 
   // drawn returns the rows on the screen, in their order.
   drawn() {
-    const { groups } = doc.grouped(this.order, this.app.bucket.rows, this.filter, this.only);
+    const { groups } = doc.grouped(this.order, this.rows, this.filter, this.only);
     return groups.flatMap((g) => g.rows);
   }
 
@@ -106,7 +133,7 @@ export class Inbox {
   }
 
   open(key) {
-    for (const k of [this.current, key]) this.#settle(this.app.bucket.rows.get(k));
+    for (const k of [this.current, key]) this.#settle(this.rows.get(k));
     this.current = key;
     this.app.draw();
   }
@@ -322,7 +349,7 @@ function endOnScreen(element) {
 // inboxPage draws the inbox.
 export function inboxPage(inbox) {
   const { app } = inbox;
-  const { groups, more } = doc.grouped(inbox.order, app.bucket.rows, inbox.filter, inbox.only);
+  const { groups, more } = doc.grouped(inbox.order, inbox.rows, inbox.filter, inbox.only);
   return html`
     ${inbox.only ? onlyBar(inbox, groups) : filterBar(inbox)}
     <ol id="list" aria-label="What waits for a person">
@@ -413,7 +440,7 @@ function rowPart(inbox, row) {
       <span class="kind">${visible(row.kind)}</span>
       ${row.blocker.tool?.name ? html`<span class="tool">${line(row.blocker.tool.name, 40)}</span>` : nothing}
       ${whatPart(inbox, row, below, asks)}
-      <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : visible(row.blocker.status)}</span>
+      <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : row.lost ? "gone" : visible(row.blocker.status)}</span>
     </button>
     ${asks ? nothing : below.map((name) => html`<p class="below">${linePart(inbox, row, name)}</p>`)}
     ${open ? formPart(inbox, row, asks) : nothing}
@@ -433,11 +460,19 @@ function whatPart(inbox, row, below, asks) {
 // linePart is one line about a row: what became of it, what the service replied, or that a request is on its way.
 function linePart(inbox, row, name) {
   if (name === "became") {
-    return row.waits ? nothing : html`<span class="became">${doc.became(row.blocker, inbox.app.now())}</span>`;
+    return row.waits ? nothing : html`<span class="became">${becameOf(inbox, row)}</span>`;
   }
   if (name === "sending") return inbox.sending.has(row.key) ? html`<span class="note">sending …</span>` : nothing;
   const said = inbox.verdicts.get(row.key);
   return said ? html`<span class="verdict ${said.kind}">${said.text}</span>` : nothing;
+}
+
+// becameOf says what became of a row that no longer waits. One that went while it waited has its end in the log.
+function becameOf(inbox, row) {
+  if (!row.lost) return doc.became(row.blocker, inbox.app.now());
+  const { value, error } = inbox.ends.get(row.version);
+  if (error) return `it no longer waits: ${visible(error)}`;
+  return value ? doc.became(value, inbox.app.now()) : "it no longer waits";
 }
 
 function formPart(inbox, row, asks) {

@@ -141,6 +141,17 @@ export async function readInput(net, blocker) {
   return stated;
 }
 
+// readEnd returns what became of a prompt that the people's view no longer has: {status, reason, at, by, answers}.
+export async function readEnd(net, { harness, session, prompt }) {
+  const reply = await net.ask("ledger", "get", { harness, session });
+  if (reply.code !== 200) throw new Error(reply.text || `the ledger replied ${reply.code}`);
+  const end = reply.body.document.recent?.findLast((e) => e.entity === "prompt" && e.id === prompt);
+  if (!end) throw new Error("the ledger no longer knows why");
+  const commit = await readCommit(net, end.seq);
+  const { by, answers } = commit.events.findLast((e) => e?.subject === prompt && e.data?.prompt === prompt)?.data ?? {};
+  return { status: end.outcome, reason: end.reason, at: end.at, by, answers };
+}
+
 // lastStart returns the newest event by which the call of a prompt was started.
 async function lastStart(net, { harness, session, tool }, since) {
   let found;

@@ -46,7 +46,9 @@ class App {
     this.by = (cell.login ? undefined : stored.get("person")) ?? cell.person;
     this.shortcuts = stored.get("shortcuts") !== "off";
     this.help = false;
-    this.touched = 0; // when a key was pressed last
+    this.touched = 0; // when a key was pressed, or the list was touched, last
+    this.fingers = 0; // on the list
+    this.points = true; // what pointed last is over what it points at: a finger that is lifted is nowhere
   }
 
   async start() {
@@ -55,6 +57,14 @@ class App {
       this.touched = Date.now();
       if (handleKey(this, e)) e.preventDefault();
     });
+    for (const name of ["touchstart", "touchend", "touchcancel"]) {
+      document.addEventListener(name, (e) => this.#touch(e), { passive: true });
+    }
+    for (const name of ["pointerdown", "pointermove"]) {
+      document.addEventListener(name, (e) => {
+        this.points = e.pointerType !== "touch";
+      }, { passive: true });
+    }
     document.addEventListener("visibilitychange", () => this.draw());
     for (const name of ["scroll", "resize"]) window.addEventListener(name, () => this.#drewInput());
     setInterval(() => this.changed(), tick);
@@ -120,11 +130,20 @@ class App {
     return !this.failed && Boolean(this.bucket.live());
   }
 
-  // calm says that no hand is on the list: no pointer over it, no form in use, no key for a while.
+  // #touch counts the fingers on the list. A row that is removed under a finger still reports it.
+  #touch(e) {
+    const list = document.getElementById("list");
+    const before = this.fingers;
+    this.fingers = [...e.touches].filter((t) => !t.target.isConnected || list?.contains(t.target)).length;
+    if (before > 0 || this.fingers > 0) this.touched = Date.now();
+  }
+
+  // calm says that no hand is on the list: no pointer over it, no finger on it, no form in use, no key and no touch for
+  // a while. After a touch browsers say for ever that something is over the element.
   calm() {
     const list = document.getElementById("list");
-    return !list?.matches(":hover") && !list?.contains(document.activeElement) &&
-      Date.now() - this.touched > calmAfter;
+    return !(this.points && list?.matches(":hover")) && this.fingers === 0 &&
+      !list?.contains(document.activeElement) && Date.now() - this.touched > calmAfter;
   }
 
   // changed takes over what the bucket has now. A hidden page is not drawn, so its title is set here.
