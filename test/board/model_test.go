@@ -215,6 +215,22 @@ func TestViewModels(t *testing.T) {
 				shown.reading, loading.reading, history.withUnknown({}, () => ({})).reading].join();
 		})()`, "idle,done completed,dead unknown,late interrupted,cut unknown,red failed,t interrupted,gone failed," +
 			"the end of call gone: no message,false,true,false"},
+		{"the process that leads", `await import("/operator.js").then(({ leaderOf }) => {
+			const services = [["a", "HF_LOG"], ["b", ""], ["c", "HF_TIMERS KV_hf_state"]].map(([id, active]) =>
+				({name: "holdfast-ledger", id, metadata: {active}})).concat({name: "holdfast-retry", id: "d"});
+			const pin = {num_pending: 3, priority_groups: [{pinned_client_id: "x"}]};
+			return [["HF_LOG", pin], ["KV_hf_state", pin], ["HF", pin], ["HF", {num_pending: 3}],
+				["HF", {num_pending: 0}], ["HF", {error: "no"}]].map(([stream, info]) =>
+				leaderOf({stream, service: "ledger", info}, services)).join();
+		})`, "a,c,a process that does not reply,no process,no process yet: no message has come,not known"},
+		{"consumers of a secured cell", `await import("/operator.js").then(({ keyed }) => {
+			const c = (name, num_waiting) => ({name, num_waiting});
+			const [x, y] = ["0".repeat(24), "1".repeat(24)];
+			return [keyed([c("retry-due-" + x), c("retry-" + x, 0), c("retry-" + y, 1)], "retry")?.name,
+				keyed([c("retry-due-" + x), c("retry-guess")], "retry")?.name].join().replace(/(.)\1+/g, "$1");
+		})`, "retry-1,"},
+		{"the share of a limit", `await import("/operator.js").then(({ share }) => [[0, 9], [1, 1000], [999, 1000],
+			[1000, 1000]].map(([used, limit]) => share(used, limit)).join())`, "0 %,less than 1 %,99 %,100 %"},
 		{"sub-agents under their parents", `history.tree([{session: "c", parent: "b"}, {session: "r"}, {session: "b",
 			parent: "r"}]).map((n) => n.depth + n.document.session).join(" ")`, "0r 1b 2c"},
 		{"malformed events", `timeline([{seq: 3, writer: "harness", events: [

@@ -9,6 +9,7 @@ import { ago, clock, duration, instant, line, plural, visible } from "./text.js"
 
 const every = 3_000; // ms between two looks at what has no watch
 const statsWait = 1_000; // ms in which services answer
+const listedMax = 1_000; // consumers of a stream among which those of a service are looked for
 const parkedMax = 20; // messages of parked input that are shown, the newest
 
 // leaseOf returns a row of the table of leases, undefined for a key that is no lease.
@@ -29,6 +30,14 @@ export function consumersOf(prefix) {
     list.push({ stream: `${upper}_TIMERS`, name: `${service}-due`, service });
   }
   return list;
+}
+
+// keyed returns the consumer of a secured cell whose name begins with that of a durable. Of several it is the one that a
+// process uses.
+export function keyed(consumers, durable) {
+  const own = consumers.filter((c) => c.name.startsWith(`${durable}-`) &&
+    /^[0-9a-f]{24}$/.test(c.name.slice(durable.length + 1)));
+  return own.find((c) => c.priority_groups?.[0]?.pinned_client_id || c.num_waiting > 0) ?? own[0];
 }
 
 // Operator reads everything again and again for as long as its page is open.
@@ -70,9 +79,14 @@ export class Operator {
     });
     await this.#part("consumers", async () => {
       const found = [];
+      const lists = new Map(); // stream → consumers of a secured cell, whose names cannot be guessed
       for (const c of consumersOf(cell.prefix)) {
-        const info = await net.api(`CONSUMER.INFO.${c.stream}.${c.name}`).catch((err) => ({ error: err.message }));
-        if (info.error !== "consumer not found") found.push({ ...c, info });
+        let info = await net.api(`CONSUMER.INFO.${c.stream}.${c.name}`).catch((err) => ({ error: err.message }));
+        if (info.error === "consumer not found") {
+          if (!lists.has(c.stream)) lists.set(c.stream, await this.#list(c.stream));
+          info = keyed(lists.get(c.stream), c.name);
+        }
+        if (info) found.push({ ...c, info });
       }
       this.consumers = found;
     });
@@ -91,6 +105,16 @@ export class Operator {
     if (report.code === 200) this.report = report.body;
     this.looking = false;
     this.app.draw();
+  }
+
+  // #list returns the consumers of a stream, none where the reader may not list them.
+  async #list(stream) {
+    const found = [];
+    for (;;) {
+      const page = await this.app.net.api(`CONSUMER.LIST.${stream}`, { offset: found.length }).catch(() => undefined);
+      found.push(...(page?.consumers ?? []));
+      if (!page?.consumers?.length || found.length >= Math.min(page.total, listedMax)) return found;
+    }
   }
 
   async #part(name, read) {
@@ -181,19 +205,28 @@ function table(label, heads, rows) {
 
 function servicePart(page) {
   const now = page.app.now();
-  return html`${table("services", ["service", "process", "since", "requests", "errors"], page.services.map((s) => [
-    visible(s.name.replace("holdfast-", "")), visible(`${s.id} ${s.version}`), ago(s.started, now),
-    sum(s, "num_requests"), sum(s, "num_errors")]))}
-  ${table("work of services", ["service", "consumer", "waits", "in flight", "active"], page.consumers.map((c) => [
-    c.service, `${c.stream} ${c.name}`, c.info.num_pending ?? visible(c.info.error), c.info.num_ack_pending ?? "",
-    activeOf(c.info)]))}`;
+  return html`${table("services", ["service", "process", "leads", "version", "since", "requests", "errors"],
+    page.services.map((s) => [visible(s.name.replace("holdfast-", "")), visible(s.id),
+      s.metadata?.active ? "yes" : "stands by", visible(s.version), ago(s.started, now), sum(s, "num_requests"),
+      sum(s, "num_errors")]))}
+  ${table("work of services", ["service", "messages of", "led by", "lag", "in work"], page.consumers.map((c) => [
+    c.service, c.stream, leaderOf(c, page.services), lagOf(c.info), c.info.num_ack_pending ?? ""]))}`;
 }
 
-// activeOf says whether a process of a service takes the messages of a consumer. The broker names none while nothing
-// waits.
-export function activeOf(info) {
-  if (info.priority_groups?.[0]?.pinned_client_id) return "yes";
-  return info.num_pending > 0 ? "no process takes them" : "idle";
+// leaderOf says which process of a service takes the messages of a stream: the processes say so themselves. The broker
+// chooses one when a message comes.
+export function leaderOf({ stream, service, info }, services) {
+  const leads = services.filter((s) => s.name === `holdfast-${service}` &&
+    (s.metadata?.active ?? "").split(" ").includes(stream));
+  if (leads.length > 0) return leads.map((s) => visible(s.id)).join(", ");
+  if (info.priority_groups?.[0]?.pinned_client_id) return "a process that does not reply";
+  if (info.error) return "not known";
+  return info.num_pending > 0 ? "no process" : "no process yet: no message has come";
+}
+
+// lagOf says how many messages of a stream no process has taken.
+function lagOf(info) {
+  return info.num_pending === undefined ? line(info.error, 80) : plural(info.num_pending, "message");
 }
 
 function sum(service, field) {
@@ -202,7 +235,7 @@ function sum(service, field) {
 
 function leasePart(page) {
   const now = page.app.now();
-  const leases = [...page.bucket.rows.values()].filter(Boolean);
+  const leases = [...page.bucket.rows].filter(([, l]) => l).sort(([a], [b]) => (a < b ? -1 : 1)).map(([, l]) => l);
   return table("leases", ["who", "process", "state", "host", "ends"], leases.map((l) => [
     visible(`${l.kind} ${l.id}`), `#${visible(l.number)}`, visible(l.state), visible(`${l.host} ${l.pid}`),
     l.ends === undefined ? "" : l.ends > now ? `in ${duration(l.ends - now)}` : "is over"]));
@@ -221,15 +254,21 @@ export function bytes(n) {
 }
 
 function streamPart(page) {
-  return table("streams", ["stream", "messages", "bytes", "limit", "used"], page.streams.map((s) => {
+  return table("streams", ["stream", "messages", "bytes", "limit", "share"], page.streams.map((s) => {
     if (!s.state) return [s.name, visible(s.missing), "", "", ""];
     const limit = s.config.max_bytes > 0 ? s.config.max_bytes : 0;
     return [s.name, s.state.messages.toLocaleString("en"), bytes(s.state.bytes), limit ? bytes(limit) : "none",
       limit
         ? html`<meter min="0" max=${limit} high=${limit * 0.9} value=${s.state.bytes}
-          aria-label="part of the limit"></meter>`
+          aria-label="share of the limit"></meter> ${share(s.state.bytes, limit)}`
         : ""];
   }));
+}
+
+// share says what part of a limit is used, rounded down: 100 % is full.
+export function share(used, limit) {
+  const percent = (used / limit) * 100;
+  return used > 0 && percent < 1 ? "less than 1 %" : `${Math.floor(percent)} %`;
 }
 
 function sweepPart(page) {

@@ -218,6 +218,7 @@ func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 func (c *consumption) active(ctx context.Context, pin string) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // the handler's: it outlives ctx by the grace
 	defer end(nil)
+	defer c.conn.Active.Begin(c.durable, c.stream)()
 	defer context.AfterFunc(ctx, func() {
 		core.Pause(life, stopGraceMS*time.Millisecond)
 		end(context.Cause(ctx))

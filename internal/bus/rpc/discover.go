@@ -18,15 +18,25 @@ import (
 type discovery struct {
 	info    micro.Info
 	started time.Time
+	active  func() []string
 
 	mu    sync.Mutex
 	stats []micro.EndpointStats // in the order of info.Endpoints
 }
 
+// activeKey is the field of a reply to STATS, below metadata, with the streams whose messages this process takes for
+// its service now, separated by spaces.
+const activeKey = "active"
+
+// dueSuffix ends the name of a service's consumer of timers.
+const dueSuffix = "-due"
+
 // discover describes a service with these endpoints.
-func discover(cell events.Cell, service, version, description string, eps []Endpoint) *discovery {
-	d := &discovery{started: time.Now().UTC(), info: micro.Info{
-		ServiceIdentity: micro.ServiceIdentity{Name: events.ServiceName(service), ID: core.NewSecret(),
+func discover(conn *core.Conn, service, version, description string, eps []Endpoint) *discovery {
+	cell := conn.Cell
+	active := func() []string { return conn.Active.Streams(service, service+dueSuffix) }
+	d := &discovery{started: time.Now().UTC(), active: active, info: micro.Info{
+		ServiceIdentity: micro.ServiceIdentity{Name: events.ServiceName(service), ID: conn.Instance,
 			Version: version, Metadata: map[string]string{}},
 		Type: micro.InfoResponseType, Description: description, Endpoints: []micro.EndpointInfo{}}}
 	for _, ep := range eps {
@@ -70,6 +80,7 @@ func (d *discovery) reply(subject string) ([]byte, bool) {
 
 func (d *discovery) statistics() micro.Stats {
 	s := micro.Stats{ServiceIdentity: d.info.ServiceIdentity, Type: micro.StatsResponseType, Started: d.started}
+	s.Metadata = map[string]string{activeKey: strings.Join(d.active(), " ")}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.stats {

@@ -67,7 +67,7 @@ func New(conn *core.Conn) *Services { return &Services{conn: conn} }
 func (rs *Services) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
 	s := &server{conn: rs.conn, service: service, places: newPlaces(),
 		endpoints: make(map[string]Endpoint, len(eps)),
-		found:     discover(rs.conn.Cell, service, version, description, eps)}
+		found:     discover(rs.conn, service, version, description, eps)}
 	for _, ep := range eps {
 		if t, err := events.Token(ep.Verb); err != nil || t != ep.Verb {
 			return fmt.Errorf("serve %s: %q is no verb", service, ep.Verb)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -222,6 +223,52 @@ func TestServiceIsFoundByItsOwnRequestsOnly(t *testing.T) {
 		if n, _, err := replies.Pending(); err != nil || n > 0 {
 			t.Errorf("%s with reply to %s: %d replies, %v", subject, reply, n, err)
 		}
+	}
+}
+
+// A service says which streams its process takes the messages of, while it does.
+func TestServiceSaysWhereItIsActive(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	serve(t, b, endpoint("get", echo))
+	active := func() string {
+		t.Helper()
+		m, err := nc.Request("$SRV.STATS.holdfast-ledger", nil, bustest.Patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got micro.ServiceIdentity
+		if err := json.Unmarshal(m.Data, &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Metadata["active"]
+	}
+	ctx, stop := context.WithCancel(bustest.Within(t, bustest.Patience))
+	defer stop()
+	ended := make(chan error, 2)
+	for _, durable := range []string{"ledger", "other"} {
+		go func() {
+			ended <- b.Consumers.Consume(ctx, consumer.Source{Stream: consumer.LogStream, Durable: durable},
+				bustest.Discard{})
+		}()
+	}
+	if got := active(); got != "" {
+		t.Errorf("active at %q before a message", got)
+	}
+	mine := events.Ref{Harness: "h", Session: "s"}
+	if _, err := b.Log.Append(ctx, mine, events.WriterHarness, 0, []events.Event{bustest.Fact("e", mine)}); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "the service to be active", func() bool { return active() == "HF_LOG" })
+	stop()
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := active(); got != "" {
+		t.Errorf("active at %q after the end", got)
 	}
 }
 

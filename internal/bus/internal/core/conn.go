@@ -77,7 +77,9 @@ type Conn struct {
 	// Together says that concurrent writes to a stream are sent as one batch.
 	Together atomic.Bool
 	// Denied has the subjects that the broker refused to this user.
-	Denied  *denials
+	Denied *denials
+	// Active has the consumers that this connection takes the messages of.
+	Active  Actives
 	appends batcher.Batcher[*batchedWrite]
 	// Priority is the gate by which batch work yields to time-critical work; all connections of the broker's process
 	// share it.
