@@ -126,8 +126,9 @@ func TestPersonLogsIn(t *testing.T) {
 	p.wait(`document.querySelector("input[type=radio]:checked")`)
 	p.press("\r")
 	p.shows("answered by ann")
+	p.wait(`document.querySelector(".verdict.done")`)
 	p.shot("loggedin")
-	p.accessible("decided", false)
+	p.accessible("decided", true)
 
 	p.readsSession(c, h, s, turn)
 	p.visit("#/operator")

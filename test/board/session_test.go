@@ -281,6 +281,79 @@ func TestPageOfARootIsUpToDate(t *testing.T) {
 	p.wait(`document.querySelector("#compared thead").textContent.includes("other: waiting")`)
 }
 
+// Of a root with many sessions one page is read. The page says that there are more, and reads them when a person asks;
+// the session that is looked at is in the list at once.
+func TestManySubAgents(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	c.open(h, "root", harness.OpenOptions{Title: "The root"})
+	for i := range 104 {
+		c.open(h, fmt.Sprintf("kid-%03d", i), harness.OpenOptions{Parent: "root", Root: "root"})
+	}
+	p := board(t, c, "#/s/painter/root")
+	count := `document.querySelectorAll(".tree li").length`
+	p.wait(count + ` === 101 && holdfast.app.page.family.live()`) // root has the last name
+	p.shows("101 are shown, in the order of their names; this root has more")
+	first := eval[string](p, `document.querySelector(".tree li").textContent.trim()`)
+	if !strings.HasPrefix(first, "root") {
+		t.Errorf("the list begins with %q", first)
+	}
+	// A session of the next page that changes is in the list, too; one of another root is read once.
+	late, turn := c.open(h, "kid-999", harness.OpenOptions{Parent: "root", Root: "root"})
+	p.wait(count + ` === 102`)
+	c.ask(late, turn, "one", question("q", "One?", "x"))
+	p.wait(`document.querySelector(".tree").textContent.replace(/\s+/g, " ").includes("kid-999 waiting")`)
+	p.shot("family")
+	p.click(`section[aria-label="Sessions of this root"] button`)
+	p.wait(count + ` === 106 && holdfast.app.page.family.live()`)
+	if eval[bool](p, `Boolean(document.querySelector('section[aria-label="Sessions of this root"] button'))`) {
+		t.Error("the whole list has a button for more")
+	}
+}
+
+// A message cannot be withdrawn before it was read: the buttons beside it do not move when its text comes.
+func TestMessageIsReadBeforeItIsWithdrawn(t *testing.T) {
+	c := newCell(t)
+	c.open(c.agent("coder"), "build", harness.OpenOptions{})
+	send := exec.CommandContext(t.Context(), binary, "send", "coder/build", "-", "--nats", "nats://"+c.nats)
+	send.Stdin = strings.NewReader(strings.Repeat("a long message\n", 30_000))
+	send.Env = append(os.Environ(), "USER=ann")
+	if out, err := send.CombinedOutput(); err != nil {
+		t.Fatalf("send: %v\n%s", err, out)
+	}
+	p := board(t, c, "")
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const api = net.api.bind(net);
+		const held = new Promise((go) => { globalThis.go = go; });
+		net.api = async (subject, body) => {
+			if (subject.startsWith("STREAM.MSG.GET.HF_LOG")) await held;
+			return api(subject, body);
+		};
+		return true;
+	})()`)
+	p.visit("#/s/coder/build")
+	withdraw := `[...document.querySelectorAll("#queue button")].find((b) => b.textContent === "Withdraw")`
+	place := `JSON.stringify((({left, top}) => [left, top])(` + withdraw + `.getBoundingClientRect()))`
+	p.wait(withdraw)
+	p.shows("reading it …")
+	p.wait(`document.querySelector(".tree, #timeline li")`)
+	drawn(p)
+	if !eval[bool](p, withdraw+`.disabled`) {
+		t.Error("a message can be withdrawn before it was read")
+	}
+	before := eval[string](p, place)
+	eval[bool](p, `(go(), true)`)
+	p.wait(`[...document.querySelectorAll("#queue button")].some((b) => b.textContent === "Show it")`)
+	drawn(p)
+	if got := eval[string](p, place); got != before {
+		t.Errorf("the button was at %s and is at %s", before, got)
+	}
+	if eval[bool](p, withdraw+`.disabled`) {
+		t.Error("a message that was read cannot be withdrawn")
+	}
+}
+
 // A message that is too large for the log is an object. A person reads the whole of it where its line is opened, and in
 // the queue; content that is not that of its name is not shown.
 func TestLongMessageIsRead(t *testing.T) {
@@ -301,12 +374,11 @@ func TestLongMessageIsRead(t *testing.T) {
 		t.Fatalf("send: %v\n%s", err, out)
 	}
 	p := board(t, c, "#/s/painter/wall")
-	// before the message is read, the first button is another one
-	p.wait(`document.querySelector("#queue button")?.textContent === "Show it"`)
-	p.click("#queue button")
+	show := "#queue button:not(.side)"
+	p.click(show)
 	shown := `document.querySelector(".object")?.textContent`
 	p.wait(fmt.Sprintf("%s === %s", shown, quote("queued "+long)))
-	p.click("#queue button") // it hides what it showed
+	p.click(show) // it hides what it showed
 	p.wait(`!document.querySelector(".object")`)
 	eval[bool](p, `([...document.querySelectorAll("#timeline button.line")].find((b) =>
 		b.textContent.includes("message.accepted") && b.textContent.includes("agent")).click(), true)`)
@@ -499,8 +571,14 @@ func TestOperatorSeesTheCell(t *testing.T) {
 	for _, text := range []string{"ledger", "reconciler", "HF_LOG", "harness coder", "malformed", "coder/broken"} {
 		p.shows(text)
 	}
-	p.wait(`[...document.querySelectorAll('section[aria-label="work of services"] tr')].some((r) =>
-		r.textContent.includes("HF_LOG ledger") && r.textContent.includes("yes"))`)
+	// The row of the log names the process of the ledger, which says in its own row that it leads, and its lag.
+	p.wait(`(([[own], [work]]) => own && work && own.children[2].textContent === "yes" &&
+		work.children[2].textContent === own.children[1].textContent &&
+		work.children[3].textContent === "0 messages")(["services", "work of services"].map((name) =>
+		[...document.querySelectorAll("section[aria-label='" + name + "'] tbody tr")].filter((r) =>
+			r.textContent.startsWith("ledger"))))`)
+	p.wait(`[...document.querySelectorAll('section[aria-label="streams"] tbody tr')].some((r) =>
+		/^HF_LOG\d.*B.*GiB.*less than 1 %$/.test(r.textContent.replace(/\s+/g, " ").trim()))`)
 	p.click(`section[aria-label="recovery"] button`)
 	p.shows("sessions looked at")
 

@@ -6,12 +6,18 @@ import { token } from "./text.js";
 
 const pause = 300; // ms between two rounds of reading documents
 
-// Family is {harness, root}'s list of sessions. It watches the names of the harness's documents and not their content:
-// a document is read when it is one of the family, or new.
+const pageSize = 100; // sessions of one page of the list
+
+// Family is {harness, root}'s list of sessions, page by page in the order of their names. It watches the names of the
+// harness's documents and not their content: a document is read when it is one of the family, or new. The session that
+// is looked at and the root are in the list, whatever page they are on.
 export class Family {
-  constructor(app, { harness, root }, onChange) {
+  constructor(app, { harness, root, session }, onChange) {
     Object.assign(this, { app, harness, root, onChange });
     const keys = `session.${token(harness)}.*`;
+    this.pages = 1; // of the list that are read
+    this.next = ""; // where the next page begins; empty after the last one
+    this.always = [root, session].map((s) => this.#key(s));
     this.members = new Map(); // key → document
     this.others = new Set(); // keys of documents that have another root
     this.changed = new Set(); // keys of documents to read
@@ -27,6 +33,13 @@ export class Family {
   // live says whether the list is what the ledger has now.
   live() {
     return this.bucket.live() && this.listed === this.bucket.generation && !this.error;
+  }
+
+  // more reads one more page.
+  more() {
+    this.pages++;
+    this.listed = undefined;
+    this.#read();
   }
 
   // list returns the sessions with their depths, parents before children.
@@ -63,13 +76,21 @@ export class Family {
   }
 
   async #list(generation) {
-    const { harness, root } = this;
-    const reply = await this.app.net.ask("ledger", "list", { harness, root });
-    if (reply.code !== 200) throw new Error(reply.text || `the ledger replied ${reply.code}`);
-    this.members = new Map();
-    for (const d of reply.body.documents ?? []) this.members.set(this.#key(d.session), short(d));
-    this.others = new Set([...this.bucket.rows.keys()].filter((key) => !this.members.has(key)));
-    this.listed = generation;
+    const { harness, root, pages } = this;
+    const members = new Map();
+    let next = "";
+    for (let page = 0; page === 0 || (page < pages && next !== ""); page++) {
+      const reply = await this.app.net.ask("ledger", "list", { harness, root, after: next, limit: pageSize });
+      if (reply.code !== 200) throw new Error(reply.text || `the ledger replied ${reply.code}`);
+      for (const d of reply.body.documents ?? []) members.set(this.#key(d.session), short(d));
+      next = reply.body.next ?? "";
+    }
+    this.members = members;
+    this.next = next;
+    const known = (key) => next === "" || key <= next; // what comes later may be of this root
+    this.others = new Set([...this.bucket.rows.keys()].filter((key) => known(key) && !members.has(key)));
+    for (const key of this.always) if (this.bucket.rows.has(key) && !members.has(key)) this.changed.add(key);
+    if (pages === this.pages) this.listed = generation;
   }
 
   async #document(key) {

@@ -57,7 +57,7 @@ export class Session {
     if (this.begun !== this.bucket.generation) this.family?.bucket.restart(); // both watch the same connection
     this.begun = this.bucket.generation;
     if (doc && !this.closed) {
-      this.family ??= new Family(this.app, { harness: this.harness, root: doc.root || this.session },
+      this.family ??= new Family(this.app, { harness: this.harness, root: doc.root || this.session, session: this.session },
         () => this.app.draw());
     }
     if (doc) this.draft = pending(this.draft, doc.seq);
@@ -301,20 +301,25 @@ function retryPart(page, doc) {
       : nothing}</p></section>`;
 }
 
+// queuePart has the button of each message at the right edge, where nothing that is read later moves it. It is off until
+// the message was read: a person withdraws what is on the screen.
 function queuePart(page, doc) {
   const queue = doc.queue ?? [];
   if (queue.length === 0) return nothing;
-  const dead = !page.live() || page.busy;
   const held = doc.held_seq ? ", held until a person acts" : "";
   return html`<section aria-label="Queue"><h3>queue ${queue.length}${held}</h3>
     <ol id="queue">${repeat(queue, (m) => m.message, (m) => {
-      const said = page.messages.get(m.seq).value?.events.find((e) => e.data?.message === m.message);
+      const { value, error } = page.messages.get(m.seq);
+      const said = value?.events.find((e) => e?.data?.message === m.message);
       const ref = referred(said);
       const text = said ? history.contentOf(said.data.content) || said.data.ref : m.message;
-      return html`<li>${ref ? objectPart(page, ref) : html`<span class="full">${visible(text)}</span>`}
-        <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}</span>
-        <button ?disabled=${dead} @click=${() => page.request("compaction", "withdraw", { message: m.message },
-          "withdraw")}>Withdraw</button></li>`;
+      const dead = !page.live() || page.busy || (!value && !error);
+      return html`<li><button class="side" ?disabled=${dead} @click=${() =>
+          page.request("compaction", "withdraw", { message: m.message }, "withdraw")}>Withdraw</button>
+        ${ref ? objectPart(page, ref) : html`<span class="full">${visible(text)}</span>`}
+        <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}${!value && !error ? ", reading it …" : ""}</span>
+        ${error ? html`<span class="verdict refused">The message cannot be read: ${visible(error)}</span>` : nothing}
+      </li>`;
     })}</ol></section>`;
 }
 
@@ -369,6 +374,11 @@ function familyPart(page) {
       ? html`<b>${visible(d.session)}</b>`
       : html`<a href=${sessionLink(d.harness, d.session)}>${visible(d.session)}</a>`}
       ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul>
+    ${page.family.next
+      ? html`<p class="buttons"><button ?disabled=${!page.family.live()} @click=${() => page.family.more()}>Show more</button>
+        <span class="soft">${list.length.toLocaleString("en")} are shown, in the order of their names; this root has
+          more</span></p>`
+      : nothing}
     ${page.family.live() ? nothing : html`<p class="note">reading them again … ${visible(page.family.error)}</p>`}
     </section>`;
 }
