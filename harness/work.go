@@ -50,6 +50,8 @@ type Worker struct {
 	// as a warning: messages and answers wait for a compaction, and would wait for ever. Every process of a pool that
 	// runs turns needs it, if one of them has it. Without a Turn compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
+	// Sessions are the sessions whose requests are taken. Those of all others stay pending. nil: all sessions.
+	Sessions []string
 	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending. A turn whose
 	// handler waits in [Turn.Ask] does not count, and continues at once when it is answered, so more turns may run for
 	// a while: with 1, too, two handlers can run at the same time if they ask.
@@ -255,6 +257,9 @@ func (k *workLoop) placeOf(id string) *place {
 // serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where
 // they are folded.)
 func (k *workLoop) serve(ctx context.Context, id string) {
+	if k.w.Sessions != nil && !slices.Contains(k.w.Sessions, id) {
+		return
+	}
 	for ctx.Err() == nil {
 		more, err := k.serveOnce(ctx, id)
 		switch {

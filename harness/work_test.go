@@ -1071,3 +1071,47 @@ func TestPoolReleasesWhatWorkTook(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkOfOneSession: Work takes the requests of the sessions that it is for. Those of others stay pending, also of a
+// session that the process owns.
+func TestWorkOfOneSession(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.OpenOptions{}))
+	w.released(h, "free")
+	w.released(h, "mine")
+	seen := make(chan string, 8)
+	stop := w.work(h, harness.Worker{Sessions: []string{"mine"}, Turn: func(_ context.Context, t *harness.Turn) error {
+		seen <- t.Session().ID()
+		return nil
+	}})
+	w.request("own", "t1", "hello")
+	w.request("free", "t2", "hello")
+	w.request("mine", "t3", "hello")
+	next := func() string {
+		select {
+		case id := <-seen:
+			return id
+		case <-time.After(patience):
+			t.Fatal("nothing is served")
+			return ""
+		}
+	}
+	if got := next(); got != "mine" {
+		t.Errorf("%s is served", got)
+	}
+	natstest.Until(t, "the end of the turn", func() bool { return w.state("mine").Turn == nil })
+	check(t, stop())
+	for _, id := range []string{"own", "free"} {
+		if st := w.state(id); st.Pending.Turn == nil || st.Turn != nil {
+			t.Errorf("%s: pending %v, turn %v", id, st.Pending.Turn, st.Turn)
+		}
+	}
+	w.work(h, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
+		seen <- t.Session().ID()
+		return nil
+	}})
+	if got := map[string]bool{next(): true, next(): true}; !got["own"] || !got["free"] {
+		t.Errorf("served later: %v", got)
+	}
+}
