@@ -149,6 +149,7 @@ type Proxy struct {
 	away     bool                      // the editor has left
 	turns    int                       // replies of the agent to prompt requests
 	greet    bool                      // the next editor has to be greeted in the agent's place
+	begun    map[string]string         // turns that the log has begun, by the id of their prompt request
 
 	report Report
 }
@@ -174,7 +175,7 @@ type ask struct {
 // New returns a proxy that has seen nothing.
 func New(cfg Config) *Proxy {
 	return &Proxy{cfg: cfg, asked: map[uint64]*asking{}, asks: map[uint64]*ask{}, prompts: map[string]*prompt{},
-		sessions: map[string]*session{}, late: map[string]harness.Answer{},
+		sessions: map[string]*session{}, late: map[string]harness.Answer{}, begun: map[string]string{},
 		report: Report{Unknown: map[string]int{}}}
 }
 

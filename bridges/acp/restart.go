@@ -420,7 +420,7 @@ func reasonOf(failed json.RawMessage) string {
 }
 
 func request(id uint64, method string, params json.RawMessage) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%s,"params":%s}`, id, encode(method), params)
+	return requestOf(number(id), method, params)
 }
 
 // promptsOf returns the prompts of the dead process in a session.

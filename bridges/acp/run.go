@@ -55,6 +55,10 @@ type Runner struct {
 	Say func(sentence string)
 
 	restoreWait time.Duration // default: a minute
+
+	// Of a [Headless]: it takes its session before the agent is started, and names turns that the log has begun.
+	takes func(context.Context, *store) error
+	turns chan requested
 }
 
 // EndedError says that the agent's process ended by itself, and is not started again.
@@ -104,6 +108,12 @@ func (r *Runner) Run(ctx context.Context) error {
 		first, cancel := context.WithTimeout(ctx, r.Connect)
 		defer cancel()
 		if err := st.connect(first); err != nil {
+			return err
+		}
+	}
+	if r.takes != nil {
+		if err := r.takes(ctx, st); err != nil {
+			st.leave(goodbyeWait, "")
 			return err
 		}
 	}
@@ -164,6 +174,9 @@ func (x *run) loop(ctx context.Context) error {
 			x.decided(d)
 		case s := <-x.store.stops:
 			x.stopped(s)
+		case b := <-x.turns:
+			x.store.begun(b.turn)
+			x.proxy.Requested(b.id, b.turn.ID())
 		case <-x.editor.drained:
 		case <-x.toAgent.drained:
 		case <-x.linger:

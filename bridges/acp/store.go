@@ -77,6 +77,11 @@ type record struct {
 	prompts map[string]events.PromptRequested
 }
 
+func newRecord(id string) *record {
+	return &record{id: id, asking: map[string]int{}, had: map[string]*harness.Session{}, calls: map[string]bool{},
+		prompts: map[string]events.PromptRequested{}}
+}
+
 // has reports whether the process has the session, as far as it knows.
 func (r *record) has() bool { return r.s != nil && r.s.Context().Err() == nil }
 
@@ -84,8 +89,9 @@ func (r *record) has() bool { return r.s != nil && r.s.Context().Err() == nil }
 type entryOf struct {
 	open  *events.SessionOpened
 	facts []events.Fact
-	bytes int  // of the facts
-	late  bool // its lines were sent
+	turn  *harness.Turn // that the log has begun
+	bytes int           // of the facts
+	late  bool          // its lines were sent
 	back  context.CancelFunc
 	done  chan struct{}
 	err   error
@@ -171,9 +177,7 @@ func (st *store) append(s *Step) []events.Fact {
 	st.mu.Lock()
 	r := st.records[s.Session]
 	if r == nil {
-		r = &record{id: s.Session, asking: map[string]int{}, had: map[string]*harness.Session{},
-			calls:   map[string]bool{},
-			prompts: map[string]events.PromptRequested{}}
+		r = newRecord(s.Session)
 		st.records[s.Session] = r
 	}
 	if s.Open != nil {
@@ -272,6 +276,10 @@ func (st *store) work(r *record) {
 		pace.Reset()
 		if err == nil {
 			st.follow(r, facts)
+			if e.turn != nil {
+				r.turn = e.turn.ID()
+				go st.awaitStop(e.turn)
+			}
 		}
 		st.mu.Lock()
 		e.err, e.given = err, given

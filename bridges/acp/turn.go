@@ -60,12 +60,23 @@ func (p *Proxy) next(s *session) {
 // begin records a turn, and the message that it takes, and sends the request.
 func (p *Proxy) begin(q *asking) {
 	s := q.s
+	if id, ok := p.begun[string(q.id)]; ok {
+		delete(p.begun, string(q.id))
+		s.turn, s.current = &turn{id: id}, q
+		p.record(s)
+		p.forward(q)
+		return
+	}
 	message := p.newID("msg")
 	s.turn, s.current = &turn{id: p.newID("turn")}, q
 	p.record(s, events.MessageAccepted{Message: message, Content: p.cfg.Content.Message(promptText(q.msg.params)),
 		By: byEditor}, events.TurnStarted{Turn: s.turn.id, Cause: events.CauseMessage, Message: message})
 	p.forward(q)
 }
+
+// Requested says that the log has begun a turn which others have requested. The editor's prompt request with this id is
+// for it, and begins no other one. It precedes the request.
+func (p *Proxy) Requested(id json.RawMessage, turn string) { p.begun[string(id)] = turn }
 
 // promptText returns the text of a prompt request.
 func promptText(params json.RawMessage) string {

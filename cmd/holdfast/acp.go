@@ -84,7 +84,7 @@ Without a broker the agent works all the same: this command says so on standard 
 		return r.Run(cmd.Context())
 	}
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
-	cmd.AddCommand(acpSetupCommand(a))
+	cmd.AddCommand(acpRunCommand(a), acpSetupCommand(a))
 	return cmd
 }
 

@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	repository = "../.."
-	cluster    = "needs a Kubernetes cluster"
-	agentGuide = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
-	server     = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
-	cellGuide  = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
-	acpGuide   = "TestAnswers of test/acp answers a permission of an agent"
-	ticketTest = "a command of NATS: TestTicketsRiseAndAreNeverDrawnTwice of internal/bus/lease has such an entry"
-	drillTest  = "TestRestoreDrill runs it, in another directory"
-	network    = "fetches a program or an image from the network"
-	tryTest    = "TestScripts/try answers the question of the tour and watches"
-	account    = "needs an account: the tests of examples/agent run it with a model of their own"
-	scriptTest = "TestWithoutAnAccount of examples/agent runs it"
-	retryTest  = "TestScripts/later and TestScripts/recover run such a command"
-	clientTest = "a command of NATS: TestOtherClients of test/cell watches the bucket with it"
-	onNodes    = "needs a cluster: test/cell runs the services on one, with their users"
+	repository  = "../.."
+	cluster     = "needs a Kubernetes cluster"
+	agentGuide  = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
+	server      = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
+	cellGuide   = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
+	acpRunGuide = "TestRunsWithoutAnEditor of test/acp continues a session of an agent"
+	acpGuide    = "TestAnswers of test/acp answers a permission of an agent"
+	ticketTest  = "a command of NATS: TestTicketsRiseAndAreNeverDrawnTwice of internal/bus/lease has such an entry"
+	drillTest   = "TestRestoreDrill runs it, in another directory"
+	network     = "fetches a program or an image from the network"
+	tryTest     = "TestScripts/try answers the question of the tour and watches"
+	account     = "needs an account: the tests of examples/agent run it with a model of their own"
+	scriptTest  = "TestWithoutAnAccount of examples/agent runs it"
+	retryTest   = "TestScripts/later and TestScripts/recover run such a command"
+	clientTest  = "a command of NATS: TestOtherClients of test/cell watches the bucket with it"
+	onNodes     = "needs a cluster: test/cell runs the services on one, with their users"
 )
 
 // notRun is each command of a guide that this test does not run, with the reason. Its calls of holdfast are checked
@@ -73,6 +74,7 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 }, "acp.md": {
 	"holdfast prompts": acpGuide,
 	`holdfast answer acp-opencode/SESSION PROMPT "Allow once"`: acpGuide,
+	"holdfast acp run acp-opencode/SESSION -- opencode acp":    acpRunGuide,
 }, "agent.md": {
 	"holdfast send reviewer/docs one two three": agentGuide,
 	"holdfast events reviewer/docs":             agentGuide,

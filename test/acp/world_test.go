@@ -170,13 +170,18 @@ func (x *proxy) said() string {
 // start starts the proxy, and returns when the agent runs.
 func start(t *testing.T, url, harness string, flags ...string) *proxy {
 	t.Helper()
+	return startAs(t, append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full", "--wait",
+		patience.String()}, flags...)...) // a busy machine stores in time, too
+}
+
+// startAs starts the program with these arguments in front of the agent, and returns when the agent runs.
+func startAs(t *testing.T, args ...string) *proxy {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	args := append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full", "--wait",
-		patience.String()}, flags...) // a busy machine stores in time, too
 	x := &proxy{t: t, cmd: exec.Command(binary, append(args, "--", os.Args[0])...), ended: make(chan struct{}),
 		starts: listener.(*net.TCPListener)}
 	x.cmd.Env = append(os.Environ(), addressVar+"="+listener.Addr().String())
