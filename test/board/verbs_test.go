@@ -1,0 +1,229 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// answer returns the first answer of a prompt of painter/wall, as the people's view has it.
+func (c *cell) answer(prompt string) (selected []any, text any) {
+	c.t.Helper()
+	b := c.entry(c.connect(), "painter", "wall", "wall", prompt)
+	answers, ok := b["answers"].([]any)
+	if !ok || len(answers) == 0 {
+		c.t.Fatalf("%s is %v and has no answers", prompt, b["status"])
+	}
+	first := answers[0].(map[string]any)
+	selected, _ = first["selected"].([]any)
+	return selected, first["text"]
+}
+
+// An answer that comes after the deadline of its prompt is refused, and the page says that it has expired, and why.
+func TestAnswerToAnExpiredPrompt(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.append(s, events.ToolStarted{Call: "call", Turn: turn.ID(), Name: "ask_user"},
+		events.PromptRequested{Prompt: "colour", Turn: turn.ID(), Call: "call", PromptKind: events.PromptQuestion,
+			Questions: []events.Question{question("q", "Which colour?", "red", "blue")},
+			Delivery:  events.DeliverToolResult, Deadline: time.Now().Add(5 * time.Second)})
+	p := board(t, c, "#/p/painter/wall/colour")
+	p.wait(`document.querySelector(".row.open")`)
+	p.shows("until ")
+	p.press("2")
+	p.wait(`document.querySelector("input[type=radio]:checked")`)
+	// The watch is held, so that the page answers what it still sees as open.
+	eval[bool](p, `(globalThis.put = holdfast.app.bucket.put, holdfast.app.bucket.put = () => {}, true)`)
+	nc := c.connect()
+	until(t, "the prompt has expired", func() bool {
+		return c.entry(nc, "painter", "wall", "wall", "colour")["status"] == "expired"
+	})
+	p.shows("its deadline has passed")
+	p.press("\r")
+	p.shows("it no longer waits (410): expired at ")
+	p.shows(": deadline")
+	p.shot("expired")
+	if b := c.entry(nc, "painter", "wall", "wall", "colour"); b["status"] != "expired" || b["by"] != nil {
+		t.Errorf("the prompt is %v by %v", b["status"], b["by"])
+	}
+}
+
+// A text of one's own is an answer: it takes the place of the option that was chosen before, and an option takes its.
+func TestAnswerInOnesOwnWords(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "colour", question("q", "Which colour?", "red", "blue"))
+	c.ask(s, turn, "name", question("q", "Which name?"))
+	p := board(t, c, "#/p/painter/wall/colour")
+	p.wait(`document.querySelector(".row.open")`)
+	own := ".row.open input[type=text]"
+	checked := `document.querySelector(".row.open input:checked")`
+	p.press("1")
+	p.wait(checked)
+	p.do(focus(own))
+	p.keys("mint <b>green</b>")
+	p.wait("!" + checked)
+	eval[bool](p, `(document.activeElement.blur(), true)`)
+	p.press("2")
+	p.wait(checked)
+	if got := eval[string](p, fmt.Sprintf(`document.querySelector(%s).value`, quote(own))); got != "" {
+		t.Errorf("an option and the text %q are both in the form", got)
+	}
+	p.do(focus(own))
+	p.keys("mint <b>green</b>")
+	p.wait("!" + checked)
+	p.press("\r")
+	p.shows("answered by ann")
+	p.shows("mint <b>green</b>")
+	if selected, text := c.answer("colour"); len(selected) != 0 || text != "mint <b>green</b>" {
+		t.Errorf("the ledger has %v and %v", selected, text)
+	}
+
+	p.visit("#/p/painter/wall/name") // a question without options
+	p.wait(`document.querySelector(".row.open[data-key$=name]")`)
+	p.shows("choose or write an answer")
+	p.do(focus(own))
+	p.keys("  ")
+	p.press("\r")
+	drawn(p)
+	if !eval[bool](p, `document.querySelector(".form button.main").disabled`) {
+		t.Error("blanks are an answer")
+	}
+	p.keys("Ada")
+	p.press("\r")
+	p.wait(`document.querySelector(".row.decided[data-key$=name]")`)
+	if selected, text := c.answer("name"); len(selected) != 0 || text != "Ada" {
+		t.Errorf("the ledger has %v and %v", selected, text)
+	}
+}
+
+// The whole text of a plan is shown, as text; it is approved, or sent back with a reason.
+func TestPlanIsReadAndAnswered(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	plan := "1. Remove the old paint\n2. <i id=\"markup\">Prime</i> the wall\n"
+	for i := 3; i < 60; i++ {
+		plan += fmt.Sprintf("%d. A step\n", i)
+	}
+	input, err := json.Marshal(map[string]string{"plan": plan + "60. The last step"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"first", "second"} {
+		c.append(s, events.ToolStarted{Call: "call-" + id, Turn: turn.ID(), Name: "exit_plan", Input: input},
+			events.PromptRequested{Prompt: id, Turn: turn.ID(), Call: "call-" + id, PromptKind: events.PromptPlan,
+				Title: "Paint the wall in 60 steps", Questions: []events.Question{question("plan", "Is this the plan?",
+					"approve")}, Delivery: events.DeliverToolResult})
+	}
+	p := board(t, c, "#/p/painter/wall/first")
+	p.wait(`document.querySelector(".row.open .input dd")?.textContent.endsWith("60. The last step")`)
+	if got := eval[string](p, `document.querySelector(".row.open .input dd").textContent`); got != plan+
+		"60. The last step" {
+		t.Errorf("the plan is shown as %q", got)
+	}
+	if eval[bool](p, `Boolean(document.getElementById("markup"))`) {
+		t.Error("text of the agent became markup")
+	}
+	p.shot("plan")
+	p.press("1")
+	p.wait(`document.querySelector(".row.open input:checked")`)
+	p.press("\r")
+	p.wait(`document.querySelector(".row.decided")`)
+	if selected, _ := c.answer("first"); len(selected) != 1 || selected[0] != "approve" {
+		t.Errorf("the ledger has %v", selected)
+	}
+	p.visit("#/p/painter/wall/second")
+	p.wait(`document.querySelector(".row.open[data-key$=second] .input dd")`)
+	p.press("n")
+	p.wait(`document.activeElement.matches("textarea.reason")`)
+	p.keys("no primer")
+	p.press("\r")
+	p.shows("rejected by ann")
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "second"); b["reason"] != "no primer" {
+		t.Errorf("the reason is %v", b["reason"])
+	}
+}
+
+// button is JavaScript for the button of the session page with this text.
+func button(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("section[aria-label='Ask for'] button")].find((b) =>
+		b.textContent.trim() === %s)`, quote(text))
+}
+
+// asks presses a button of the session page, and waits for what the service replied.
+func (p *page) asks(text, reply string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf(`(%s ?? {disabled: true}).disabled === false`, button(text)))
+	eval[bool](p, fmt.Sprintf(`(%s.click(), true)`, button(text)))
+	p.wait(fmt.Sprintf(`document.querySelector("article > .verdict")?.textContent.startsWith(%s)`, quote(reply)))
+}
+
+// logged waits until the newest event of a kind on the page has this author.
+func (p *page) logged(kind, author string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf(`holdfast.app.page.commits.lines.findLast((l) => l.kind === %s)?.author.includes(%s)`,
+		quote(kind), quote(author)))
+}
+
+// A person stops a turn on its page, also one that waits for a person; the log has who asked.
+func TestTurnIsStoppedOnItsPage(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
+	if eval[bool](p, fmt.Sprintf(`Boolean(%s || %s)`, button("Stop although it waits"), button("Resume"))) {
+		t.Error("a running session has a button that is not for it")
+	}
+	c.ask(s, turn, "colour", question("q", "Which colour?", "red"))
+	p.wait(`document.querySelector("#phase").textContent === "waiting"`)
+	p.asks("Stop", "stop: ")
+	p.shows("(409)")
+	if got := eval[bool](p, `Boolean(holdfast.app.page.doc().pending?.stop)`); got {
+		t.Error("a turn that waits was stopped without more")
+	}
+	p.asks("Stop although it waits", "stop although it waits: stored at")
+	p.logged("turn.stop_requested", "ann")
+	p.wait(`holdfast.app.page.doc().pending?.stop?.by === "ann"`)
+	p.shot("stopped")
+}
+
+// A turn whose process died is continued when a person says so.
+func TestTurnIsResumedOnItsPage(t *testing.T) {
+	c := newCell(t)
+	h := c.agent("painter")
+	c.open(h, "wall", harness.OpenOptions{})
+	c.request(c.connect(), "ledger.configure", map[string]any{"harness": "painter", "session": "wall", "by": "ann",
+		"policy": map[string]any{"resume": "hold"}})
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
+	h.Abandon()
+	p.wait(`document.querySelector("#phase").textContent === "interrupted"`)
+	p.shot("interrupted")
+	p.asks("Resume", "resume: stored at")
+	p.logged("turn.requested", "ann")
+	p.wait(`document.querySelector("#phase").textContent !== "interrupted"`)
+	if eval[bool](p, `Boolean(`+button("Resume")+`)`) {
+		t.Error("a turn that was resumed can be resumed again")
+	}
+}
+
+// A person has a conversation compacted on its page; while it is compacted the page says so.
+func TestSessionIsCompactedOnItsPage(t *testing.T) {
+	c := newCell(t)
+	_, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
+	if err := turn.Complete(t.Context(), "done"); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(`document.querySelector("#phase").textContent === "idle"`)
+	p.asks("Compact", "compact: stored at")
+	p.logged("compaction.requested", "compaction")
+	p.wait(`document.querySelector("#phase").textContent === "compacting"`)
+	p.asks("Compact", "compact: ")
+	p.shot("compacting")
+}
