@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -94,6 +96,21 @@ func (at *boardAt) check() error {
 	return nil
 }
 
+// secret returns the secret of the proofs that a browser has logged in before. It follows from the key of the board's
+// own certificate: the proofs outlive the process, and count at each board with this key. Without one it is nil.
+func (at *boardAt) secret() ([]byte, error) {
+	if at.key == "" {
+		return nil, nil
+	}
+	key, err := os.ReadFile(at.key)
+	if err != nil {
+		return nil, fmt.Errorf("--http-key: %w", err)
+	}
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("holdfast board: browsers that have logged in"))
+	return h.Sum(nil), nil
+}
+
 // originOf returns an origin as browsers write it.
 func originOf(text string) (string, error) {
 	u, err := url.Parse(strings.ToLower(text))
@@ -147,8 +164,12 @@ func (a *app) serveBoard(ctx context.Context, cmd *cobra.Command, at boardAt) er
 	}
 	_, host, _ := strings.Cut(at.origin, "://")
 	h.Secure(host, own)
+	secret, err := at.secret()
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
 	handler, err := page.NewCluster(page.Cell{Prefix: a.prefix, Version: version},
-		page.Cluster{Origin: at.origin, Broker: at.broker, TLS: trust, Doctor: a.doctorBeside(at)})
+		page.Cluster{Origin: at.origin, Broker: at.broker, TLS: trust, Doctor: a.doctorBeside(at), Secret: secret})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}

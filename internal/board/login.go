@@ -27,7 +27,7 @@ const (
 	cellPath      = "/cell.json"
 	loginFor      = 12 * time.Hour // how long a browser keeps the cookies
 	loginBytesMax = 4 << 10        // of a request to log in
-	attemptsMax   = 4              // logins that are tried at once
+	attemptsMax   = 4              // logins of each gate that are tried at once
 )
 
 // Cluster is where the brokers of a cell are, and where people open its board.
@@ -36,15 +36,20 @@ type Cluster struct {
 	Broker string      // a broker's websocket, such as wss://n1:8443
 	TLS    *tls.Config // the trust in the brokers; nil: the system's
 	Doctor Doctor      // examines the cell for a person who has logged in; nil: the board has no doctor
+	// Secret is of the proofs that a browser has logged in before; nil: they end with this process. Boards with the
+	// same origin have the same.
+	Secret []byte
 }
 
 // door lets people in who have a login of the brokers.
 type door struct {
-	cell     Cell
-	at       Cluster
-	attempts chan struct{}
-	doctors  doctors
-	try      func(ctx context.Context, address string, trust *tls.Config, headers http.Header) error
+	cell    Cell
+	at      Cluster
+	secret  []byte
+	unknown *gate // for browsers that have not logged in before, by their addresses
+	known   *gate // for those that have, by their names
+	doctors doctors
+	try     func(ctx context.Context, address string, trust *tls.Config, headers http.Header) error
 }
 
 // NewCluster returns the handler of a board beside a cluster. It asks for a name and a password, which the brokers
@@ -66,19 +71,28 @@ func NewCluster(cell Cell, at Cluster) (*Handler, error) {
 		target.Scheme = "https"
 	}
 	h.socket = proxy(target, transport, loginOf)
-	h.door = &door{cell: cell, at: at, attempts: make(chan struct{}, attemptsMax), try: try,
+	h.door = &door{cell: cell, at: at, secret: at.Secret, unknown: newGate(), known: newGate(), try: try,
 		doctors: doctors{byName: map[string]*examiner{}}}
+	if len(at.Secret) == 0 {
+		h.door.secret = newSecret()
+	}
 	return h, nil
 }
 
 // loginOf returns the cookies of a request that are the brokers', "" without both.
 func loginOf(r *http.Request) string {
+	_, cookies := loginIn(r)
+	return cookies
+}
+
+// loginIn returns the name in the cookies of a request, and those that are the brokers'; "" without both.
+func loginIn(r *http.Request) (name, cookies string) {
 	user, err := r.Cookie(UserCookie)
 	password, missing := r.Cookie(PasswordCookie)
 	if err != nil || missing != nil || !carried(user.Value) || !carried(password.Value) {
-		return ""
+		return "", ""
 	}
-	return UserCookie + "=" + user.Value + "; " + PasswordCookie + "=" + password.Value
+	return user.Value, UserCookie + "=" + user.Value + "; " + PasswordCookie + "=" + password.Value
 }
 
 // carried reports whether a cookie carries a text unchanged.
@@ -110,10 +124,9 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.Header.Get("Origin") != d.at.Origin:
 			http.Error(w, "this websocket is for the board alone", http.StatusForbidden)
-		case loginOf(r) == "":
-			http.Error(w, "log in first", http.StatusUnauthorized)
 		default:
-			return false
+			_, in := d.enter(w, r, false)
+			return !in
 		}
 	default:
 		return false
@@ -153,13 +166,14 @@ func (d *door) serveLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cookies := []*http.Cookie{cookie(UserCookie, in.Name), cookie(PasswordCookie, in.Password)}
-	err := d.check(r.Context(), UserCookie+"="+in.Name+"; "+PasswordCookie+"="+in.Password)
+	err := d.check(r, in.Name, UserCookie+"="+in.Name+"; "+PasswordCookie+"="+in.Password)
 	switch {
 	case errors.Is(err, errRefused):
 		http.Error(w, "the brokers refuse this name or password", http.StatusUnauthorized)
 	case err != nil:
-		http.Error(w, "the brokers cannot be asked: "+err.Error(), http.StatusBadGateway)
+		unasked(w, err)
 	default:
+		d.remember(w, r, in.Name)
 		for _, c := range cookies {
 			c.MaxAge = int(loginFor / time.Second)
 			http.SetCookie(w, c)
@@ -182,15 +196,50 @@ func forget(w http.ResponseWriter) {
 	}
 }
 
-// check asks the brokers about a login as a page would: with cookies, from the board's origin.
-func (d *door) check(ctx context.Context, cookies string) error {
-	select {
-	case d.attempts <- struct{}{}:
-		defer func() { <-d.attempts }()
-	case <-ctx.Done():
-		return ctx.Err()
+// check asks the brokers about a login as a page would: with cookies, from the board's origin. Every path by which a
+// password can be tried leads here.
+func (d *door) check(r *http.Request, name, cookies string) error {
+	gate, lane := d.unknown, addressOf(r.RemoteAddr)
+	if d.knows(r, name) {
+		gate, lane = d.known, name
 	}
-	return d.try(ctx, d.at.Broker, d.at.TLS, http.Header{"Cookie": {cookies}, "Origin": {d.at.Origin}})
+	ctx := r.Context()
+	return gate.pass(ctx, lane, func() error {
+		return d.try(ctx, d.at.Broker, d.at.TLS, http.Header{"Cookie": {cookies}, "Origin": {d.at.Origin}})
+	})
+}
+
+// unasked answers a request whose login was not tried, or about which the brokers did not say anything.
+func unasked(w http.ResponseWriter, err error) {
+	if errors.Is(err, errCrowded) {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	}
+	http.Error(w, "the brokers cannot be asked: "+err.Error(), http.StatusBadGateway)
+}
+
+// enter checks the login of a request, and returns the name and whether the brokers accept it; else it has answered. A
+// login that they refuse is forgotten. away says that the request is answered also while they cannot be asked.
+func (d *door) enter(w http.ResponseWriter, r *http.Request, away bool) (name string, in bool) {
+	name, cookies := loginIn(r)
+	if cookies == "" {
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return "", false
+	}
+	switch err := d.check(r, name, cookies); {
+	case errors.Is(err, errRefused):
+		forget(w)
+		http.Error(w, "the brokers refuse this name or password now: log in again", http.StatusUnauthorized)
+	case err == nil:
+		d.remember(w, r, name)
+		return name, true
+	case away && !errors.Is(err, errCrowded):
+		return name, true
+	default:
+		unasked(w, err)
+	}
+	return name, false
 }
 
 // doctors has the findings for each person apart: another one may have other rights.
@@ -218,24 +267,8 @@ func (d *door) of(name string) *examiner {
 // that are kept are not for others.
 func (d *door) serveDoctor(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	cookies := loginOf(r)
-	if cookies == "" {
-		http.Error(w, "log in first", http.StatusUnauthorized)
-		return
-	}
-	switch err := d.check(r.Context(), cookies); {
-	case errors.Is(err, errRefused):
-		forget(w)
-		http.Error(w, "the brokers refuse this name or password now: log in again", http.StatusUnauthorized)
-	case err != nil:
-		http.Error(w, "the brokers cannot be asked: "+err.Error(), http.StatusBadGateway)
-	default:
-		user, err := r.Cookie(UserCookie)
-		if err != nil { // loginOf has read it
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		d.of(user.Value).ServeHTTP(w, r)
+	if name, in := d.enter(w, r, false); in {
+		d.of(name).ServeHTTP(w, r)
 	}
 }
 
@@ -248,21 +281,12 @@ func (d *door) serveCell(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is only read", http.StatusMethodNotAllowed)
 		return
 	}
-	cookies := loginOf(r)
-	if cookies == "" {
-		http.Error(w, "log in first", http.StatusUnauthorized)
-		return
-	}
-	if errors.Is(d.check(r.Context(), cookies), errRefused) {
-		forget(w)
-		http.Error(w, "the brokers refuse this name or password now: log in again", http.StatusUnauthorized)
+	name, in := d.enter(w, r, true)
+	if !in {
 		return
 	}
 	cell := d.cell
-	user, err := r.Cookie(UserCookie)
-	if err == nil {
-		cell.Person, cell.Login = user.Value, true
-	}
+	cell.Person, cell.Login = name, true
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(cell); err != nil {
 		return // the reader has disconnected

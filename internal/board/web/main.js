@@ -270,7 +270,12 @@ async function readCell() {
   let why = "";
   for (;;) {
     const reply = await fetch("/cell.json");
-    if (reply.status !== 401) return reply.json();
+    if (reply.ok) return reply.json();
+    if (reply.status !== 401) {
+      document.querySelector("#page .note").textContent = `${reply.status} ${visible(await reply.text())}`;
+      await new Promise((done) => setTimeout(done, tick));
+      continue;
+    }
     await logIn(document.getElementById("page"), why);
     why = "the browser keeps no login: it refuses the cookies";
   }
