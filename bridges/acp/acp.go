@@ -107,6 +107,9 @@ type Config struct {
 	Run string
 	// Content is how much of the user's content is stored.
 	Content agent.Content
+	// AskTool returns the MCP server with the question tool for a session, as the protocol writes it. The key names the
+	// session to the tool. nil: agents get no such tool.
+	AskTool func(key string) json.RawMessage
 }
 
 // Report counts what was not translated.
@@ -149,6 +152,8 @@ type Proxy struct {
 	away     bool                      // the editor has left
 	turns    int                       // replies of the agent to prompt requests
 	greet    bool                      // the next editor has to be greeted in the agent's place
+	askers   map[string]string         // sessions of the agent, by the keys of their question tools
+	named    map[string]string         // keys of question tools, by the editor's ids of requests without a reply
 	begun    map[string]string         // turns that the log has begun, by the id of their prompt request
 
 	report Report
@@ -176,6 +181,7 @@ type ask struct {
 func New(cfg Config) *Proxy {
 	return &Proxy{cfg: cfg, asked: map[uint64]*asking{}, asks: map[uint64]*ask{}, prompts: map[string]*prompt{},
 		sessions: map[string]*session{}, late: map[string]harness.Answer{}, begun: map[string]string{},
+		askers: map[string]string{}, named: map[string]string{},
 		report: Report{Unknown: map[string]int{}}}
 }
 
@@ -333,6 +339,7 @@ func (p *Proxy) editorAsks(q *asking) {
 	if id := m.sessionID(); m.method == methodLoad && id != "" {
 		p.session(id).loading = true
 	}
+	q.msg = p.withTool(m)
 	p.forward(q)
 }
 
@@ -369,6 +376,7 @@ func (p *Proxy) agentReplies(m message) {
 		return
 	}
 	s := p.replied(q, m)
+	p.openedWith(q.id, text(members(m.result)["sessionId"]))
 	p.answer(q, line)
 	if s != nil {
 		p.showAgain(s)
@@ -396,7 +404,7 @@ func (p *Proxy) agentAsks(m message) {
 	case p.away && a.prompt == nil:
 		delete(p.asks, id)
 		p.send(Agent, errorTo(a.id, codeInternal, textAway))
-	case p.away:
+	case p.away, isTool(a.id) && !p.showsForms():
 		delete(p.asks, id)
 	default:
 		p.send(Editor, m.withID(number(id)))
@@ -438,6 +446,12 @@ func (p *Proxy) cancelRequest(m message, to Side) {
 			if string(a.id) == string(of) {
 				p.withdraw(a.prompt, reasonAgent)
 				p.send(to, m.withParam("requestId", number(id)))
+				return
+			}
+		}
+		for _, q := range p.prompts { // that no editor has
+			if string(q.agent) == string(of) && !q.lost {
+				p.withdraw(q, reasonAgent)
 				return
 			}
 		}

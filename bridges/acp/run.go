@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,8 +50,11 @@ type Runner struct {
 	// turn. An agent that has not replied to initialize, or that can neither load nor resume a session, is not started
 	// again.
 	Restarts int
-	In       io.Reader // of the editor
-	Out      io.Writer
+	// AskTool is the command of the question tool, which runs an [AskTool]. Sessions of the agent get it. Empty: they
+	// do not.
+	AskTool []string
+	In      io.Reader // of the editor
+	Out     io.Writer
 	// Say tells the user a sentence.
 	Say func(sentence string)
 
@@ -75,8 +79,9 @@ type run struct {
 	editor  *outbox
 	toAgent *outbox
 	store   *store
-	gone    bool // the editor has left
-	ends    bool // the agent is being ended
+	tools   *tools // nil: agents get no question tool
+	gone    bool   // the editor has left
+	ends    bool   // the agent is being ended
 	fault   error
 
 	down     bool   // the process has ended, and its lines are read
@@ -86,6 +91,7 @@ type run struct {
 
 	exited, over  <-chan struct{}  // the process has ended; its lines are read, too
 	linger, again <-chan time.Time // the editor's time is over; the agent is started again
+	fromTools     <-chan toolLine  // of question tools
 	more, mute    *time.Timer      // no further line of the agent is there; for long
 }
 
@@ -117,6 +123,17 @@ func (r *Runner) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	proxied := Config{Run: rand.Text()[:12], Content: r.Content}
+	var asking *tools
+	if len(r.AskTool) > 0 {
+		var err error
+		if asking, err = listenTools(); err != nil {
+			st.leave(goodbyeWait, "")
+			return err
+		}
+		defer asking.close()
+		proxied.AskTool = func(key string) json.RawMessage { return r.askServer(asking.address(key)) }
+	}
 	process, err := agent.Start(r.Command)
 	if err != nil {
 		st.leave(goodbyeWait, "")
@@ -126,14 +143,31 @@ func (r *Runner) Run(ctx context.Context) error {
 		st.connectLater()
 	}
 	own := *r
-	x := &run{Runner: &own, proxy: New(Config{Run: rand.Text()[:12], Content: r.Content}), process: process,
+	x := &run{Runner: &own, proxy: New(proxied), process: process, tools: asking,
 		exited: process.Exited(), editor: newOutbox(), toAgent: newOutbox(), store: st}
+	if asking != nil {
+		x.fromTools = asking.said
+	}
 	go x.toAgent.write(process.Send)
 	go x.editor.write(func(line []byte) error {
 		_, err := r.Out.Write(append(slices.Clip(line), '\n'))
 		return err
 	})
 	return x.loop(ctx)
+}
+
+// askServer returns the question tool as an MCP server of the protocol.
+func (r *Runner) askServer(address string) json.RawMessage {
+	type variable struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	return encode(struct {
+		Name    string     `json:"name"`
+		Command string     `json:"command"`
+		Args    []string   `json:"args"`
+		Env     []variable `json:"env"`
+	}{askServer, r.AskTool[0], r.AskTool[1:], []variable{{AskVariable, address}}})
 }
 
 // loop hands lines and decisions to the proxy, one after the other.
@@ -174,6 +208,8 @@ func (x *run) loop(ctx context.Context) error {
 			x.decided(d)
 		case s := <-x.store.stops:
 			x.stopped(s)
+		case l := <-x.fromTools:
+			x.asked(l)
 		case b := <-x.turns:
 			x.store.begun(b.turn)
 			x.proxy.Requested(b.id, b.turn.ID())
@@ -285,6 +321,9 @@ func (x *run) restart() {
 		return
 	}
 	x.process, x.exited, x.toAgent = process, process.Exited(), newOutbox()
+	if x.tools != nil {
+		clear(x.tools.waits) // the tools of the dead process are gone
+	}
 	x.down, x.again = false, nil
 	go x.toAgent.write(process.Send)
 	x.mute.Reset(x.restoreWait)
@@ -325,6 +364,9 @@ func (x *run) do(steps []Step) {
 			}
 		}
 		for _, l := range s.Lines {
+			if l.To == Agent && x.tools.answers(l.Raw) {
+				continue
+			}
 			if l.To == Agent {
 				x.toAgent.put(l.Raw) // a process that has ended gets no more
 			} else if !x.gone && !(x.ends && x.editor.full()) { // an editor that does not read stops no end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
 	"path"
 	"path/filepath"
@@ -59,6 +60,7 @@ Without a broker the agent works all the same: this command says so on standard 
 	f.DurationVar(&linger, "linger", acpLinger, "how long the agent may end its turns after the editor has left")
 	f.IntVar(&restarts, "restart", acpRestarts,
 		"how often the agent is started again before it has ended a turn; 0: never")
+	askTool := addAskTool(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		level, err := agent.ParseContent(content)
 		if err != nil {
@@ -73,18 +75,52 @@ Without a broker the agent works all the same: this command says so on standard 
 		if harnessID == "" {
 			harnessID = "acp-" + agentOf(args) // a bridge to the same agent has another name
 		}
+		tool, err := askTool()
+		if err != nil {
+			return err
+		}
 		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
 		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
 			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
-			Out: a.Stdout, Say: say,
+			Out: a.Stdout, Say: say, AskTool: tool,
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version,
 				Log: slog.New(&sentences{say: say, last: &lastSentence{}})}}
 		return r.Run(cmd.Context())
 	}
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
-	cmd.AddCommand(acpRunCommand(a), acpSetupCommand(a))
+	cmd.AddCommand(acpRunCommand(a), acpSetupCommand(a), acpAskCommand(a))
+	return cmd
+}
+
+// addAskTool adds the flag of the question tool. The function that it returns is the command of the tool.
+func addAskTool(cmd *cobra.Command) func() ([]string, error) {
+	on := cmd.Flags().Bool("ask-tool", false,
+		"give the agent a tool that asks a person a question, ask_user: an MCP server in each of its sessions")
+	return func() ([]string, error) {
+		if !*on {
+			return nil, nil
+		}
+		self, err := os.Executable()
+		return []string{self, "acp", "ask-tool"}, err
+	}
+}
+
+// acpAskCommand is the question tool as the agent starts it.
+func acpAskCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "ask-tool", Short: "Ask a person for an agent (MCP)", Hidden: true,
+		Args: arguments(0, 0)}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		address := ""
+		for _, v := range a.Env {
+			if value, ok := strings.CutPrefix(v, acp.AskVariable+"="); ok {
+				address = value
+			}
+		}
+		t := &acp.AskTool{In: a.Stdin, Out: a.Stdout, Address: address, Version: version}
+		return t.Run(cmd.Context())
+	}
 	return cmd
 }
 

@@ -43,6 +43,7 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 	f.DurationVar(&wait, "wait", acpWait, "how long a message waits until it is stored")
 	f.IntVar(&restarts, "restart", acpRestarts,
 		"how often the agent is started again before it has ended a turn; 0: never")
+	askTool := addAskTool(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		level, err := agent.ParseContent(content)
 		switch {
@@ -68,11 +69,15 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 				return err
 			}
 		}
+		tool, err := askTool()
+		if err != nil {
+			return err
+		}
 		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
 		c := &acp.Headless{Session: id, Dir: dir, Ready: func(st *session.State) { say(ready(st)) },
 			Text: func(s string) { _, _ = fmt.Fprint(a.Stdout, terminal.CleanLines(s)) },
 			Runner: acp.Runner{Command: agent.Command{Path: args[1], Args: args[2:], Stderr: a.Stderr}, Content: level,
-				Connect: a.timeout, Wait: wait, Restarts: restarts, Say: say,
+				Connect: a.timeout, Wait: wait, Restarts: restarts, Say: say, AskTool: tool,
 				Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 					NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix,
 					Version: version, Log: slog.New(&sentences{say: say, last: &lastSentence{}})}}}

@@ -74,6 +74,7 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 }, "acp.md": {
 	"holdfast prompts": acpGuide,
 	`holdfast answer acp-opencode/SESSION PROMPT "Allow once"`: acpGuide,
+	"holdfast acp --ask-tool -- opencode acp":                  "TestAskTool of test/acp runs the tool of an agent",
 	"holdfast acp run acp-opencode/SESSION -- opencode acp":    acpRunGuide,
 }, "agent.md": {
 	"holdfast send reviewer/docs one two three": agentGuide,
