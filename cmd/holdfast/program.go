@@ -112,7 +112,7 @@ var commands = []func(*app) *cobra.Command{
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
 	doctorCommand, rescueCommand, backupCommand, restoreCommand,
 	sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand,
-	permissionsCommand, secretsCommand, versionCommand,
+	permissionsCommand, secretsCommand, userCommand, versionCommand,
 }
 
 // Groups of commands in the help.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/permission"
 	"github.com/holdfast-dev/holdfast/internal/secret"
-	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // cellUsers are the users of a secured cell that flags name.
@@ -33,16 +32,16 @@ func (u *cellUsers) bind(cmd *cobra.Command) {
 			"* for all; may be repeated")
 }
 
+// list returns the users as they are stored beside their files.
+func (u *cellUsers) list(prefix string) secret.List {
+	return secret.List{Prefix: prefix, Harnesses: u.harnesses, People: u.people, Operators: u.operators,
+		Backup: u.copiers.Backup, Restore: u.copiers.Restore, NKeys: u.nkeys}
+}
+
 // users is all users of the cell, services among them.
 func (u *cellUsers) users(cmd *cobra.Command, prefix string) ([]permission.User, error) {
-	cell, err := events.NewCell(prefix)
-	if err != nil {
-		return nil, usage(cmd, "--%v", err)
-	}
-	users, err := permission.Users(cell, u.harnesses, u.people, u.operators, u.copiers)
-	if err == nil {
-		err = permission.WithNKeys(users, u.nkeys)
-	}
+	list := u.list(prefix)
+	users, err := list.Users()
 	if err != nil {
 		return nil, usage(cmd, "%v", err)
 	}
@@ -70,7 +69,7 @@ broker, nats-tls for its clients and nats-routes-tls for its nodes. A user of --
 (nkey) in place of a password; the broker gets the public key. Two authorities sign: one for clients, one for
 nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A second run keeps what is there and makes what is
 missing; it makes a certificate again when less than a third of its time is left. Remove a file to have it made
-again. It needs no broker.`,
+again. The list of users is kept in `+secret.ListFile+`, for `+"`holdfast user`"+`. It needs no broker.`,
 		"holdfast secrets ./secrets --harness my-agent --person screen --operator root")
 	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell",
 		Long: long, Example: example, GroupID: groupRepair,
@@ -82,16 +81,15 @@ again. It needs no broker.`,
 	cmd.Flags().StringArrayVar(&nodes, "node", natsNodes, "`host:port` of a node's routes; may be repeated")
 	cmd.Flags().IntVar(&days, "days", certificatesDays, "how many days a certificate is valid")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		users, err := named.users(cmd, a.prefix)
-		if err != nil {
-			return err
-		}
 		if days < 1 {
 			return usage(cmd, "--days %d: want 1 or more", days)
 		}
-		return secret.Make(args[0],
-			secret.Cell{Users: users, Hosts: hosts, Nodes: nodes, Valid: time.Duration(days) * 24 * time.Hour,
-				Now: time.Now()})
+		list := named.list(a.prefix)
+		list.Hosts, list.Nodes, list.Days = hosts, nodes, days
+		if _, err := list.Users(); err != nil {
+			return usage(cmd, "%v", err)
+		}
+		return list.Make(args[0], time.Now())
 	}
 	return cmd
 }

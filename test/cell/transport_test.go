@@ -136,9 +136,7 @@ func TestReload(t *testing.T) {
 	if again := w.serial(t, address); again != serial {
 		t.Errorf("the broker has its new certificate before it is asked to read it: %s, %s", serial, again)
 	}
-	if out, err := exec.Command(natsServer, "--signal", "reload="+run+"/nats.pid").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	w.reload(run)
 	natstest.Until(t, "the broker to show its new certificate", func() bool {
 		now, err := w.shown(address)
 		return err == nil && now != serial
