@@ -287,25 +287,33 @@ func TestManySubAgents(t *testing.T) {
 	c := newCell(t)
 	h := c.agent("painter")
 	c.open(h, "root", harness.OpenOptions{Title: "The root"})
-	for i := range 104 {
-		c.open(h, fmt.Sprintf("kid-%03d", i), harness.OpenOptions{Parent: "root", Root: "root"})
+	sessions, turns := make([]*harness.Session, 104), make([]*harness.Turn, 104)
+	for i := range sessions {
+		sessions[i], turns[i] = c.open(h, fmt.Sprintf("kid-%03d", i), harness.OpenOptions{Parent: "root", Root: "root"})
 	}
-	p := board(t, c, "#/s/painter/root")
+	kv := c.state(c.connect())
+	last := events.SessionKey(events.Ref{Harness: "painter", Session: "kid-103"})
+	until(t, "the document of the last session", func() bool { // the ledger folds in the order of the log
+		e, err := kv.Get(t.Context(), last)
+		return err == nil && strings.Contains(string(e.Value()), `"phase":"running"`)
+	})
+	p := board(t, c, "#/s/painter/kid-103")
 	count := `document.querySelectorAll(".tree li").length`
-	p.wait(count + ` === 101 && holdfast.app.page.family.live()`) // root has the last name
-	p.shows("101 are shown, in the order of their names; this root has more")
+	p.wait(count + ` === 101 && holdfast.app.page.family.live()`)
+	p.shows("101 are shown, and this root has more")
+	if got := eval[string](p, `document.querySelector(".tree li b")?.textContent`); got != "kid-103" {
+		t.Errorf("the session that is looked at is %q in the list", got)
+	}
 	first := eval[string](p, `document.querySelector(".tree li").textContent.trim()`)
 	if !strings.HasPrefix(first, "root") {
 		t.Errorf("the list begins with %q", first)
 	}
-	// A session of the next page that changes is in the list, too; one of another root is read once.
-	late, turn := c.open(h, "kid-999", harness.OpenOptions{Parent: "root", Root: "root"})
-	p.wait(count + ` === 102`)
-	c.ask(late, turn, "one", question("q", "One?", "x"))
-	p.wait(`document.querySelector(".tree").textContent.replace(/\s+/g, " ").includes("kid-999 waiting")`)
+	// A session of the next page is in the list when it changes.
+	c.ask(sessions[101], turns[101], "one", question("q", "One?", "x"))
+	p.wait(`document.querySelector(".tree").textContent.replace(/\s+/g, " ").includes("kid-101 waiting")`)
 	p.shot("family")
 	p.click(`section[aria-label="Sessions of this root"] button`)
-	p.wait(count + ` === 106 && holdfast.app.page.family.live()`)
+	p.wait(count + ` === 105 && holdfast.app.page.family.live()`)
 	if eval[bool](p, `Boolean(document.querySelector('section[aria-label="Sessions of this root"] button'))`) {
 		t.Error("the whole list has a button for more")
 	}

@@ -3,6 +3,7 @@ package board
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,7 +204,17 @@ func TestTurnIsResumedOnItsPage(t *testing.T) {
 	h.Abandon()
 	p.wait(`document.querySelector("#phase").textContent === "interrupted"`)
 	p.shot("interrupted")
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const ask = net.ask.bind(net);
+		globalThis.asked = [];
+		net.ask = (service, verb, ...rest) => (asked.push(service + " " + verb), ask(service, verb, ...rest));
+		return true;
+	})()`)
 	p.asks("Resume", "resume: stored at")
+	if got := eval[string](p, `asked.join()`); !strings.Contains(got, "retry resume") {
+		t.Errorf("the page asked for %s", got) // the effect of others is the same here
+	}
 	p.logged("turn.requested", "ann")
 	p.wait(`document.querySelector("#phase").textContent !== "interrupted"`)
 	if eval[bool](p, `Boolean(`+button("Resume")+`)`) {

@@ -8,9 +8,9 @@ const pause = 300; // ms between two rounds of reading documents
 
 const pageSize = 100; // sessions of one page of the list
 
-// Family is {harness, root}'s list of sessions, page by page in the order of their names. It watches the names of the
-// harness's documents and not their content: a document is read when it is one of the family, or new. The session that
-// is looked at and the root are in the list, whatever page they are on.
+// Family is {harness, root}'s list of sessions, page by page. It watches the names of the harness's documents and not
+// their content: a document is read when it is one of the family, or new. The session that is looked at and the root are
+// in the list, whatever page they are on.
 export class Family {
   constructor(app, { harness, root, session }, onChange) {
     Object.assign(this, { app, harness, root, onChange });
@@ -79,16 +79,16 @@ export class Family {
     const { harness, root, pages } = this;
     const members = new Map();
     let next = "";
-    for (let page = 0; page === 0 || (page < pages && next !== ""); page++) {
+    do { // a page of the ledger may be short, or empty
       const reply = await this.app.net.ask("ledger", "list", { harness, root, after: next, limit: pageSize });
       if (reply.code !== 200) throw new Error(reply.text || `the ledger replied ${reply.code}`);
       for (const d of reply.body.documents ?? []) members.set(this.#key(d.session), short(d));
       next = reply.body.next ?? "";
-    }
+    } while (next !== "" && members.size < pages * pageSize);
     this.members = members;
     this.next = next;
-    const known = (key) => next === "" || key <= next; // what comes later may be of this root
-    this.others = new Set([...this.bucket.rows.keys()].filter((key) => known(key) && !members.has(key)));
+    const known = next === "" ? [...this.bucket.rows.keys()] : []; // what was not listed may be of this root
+    this.others = new Set(known.filter((key) => !members.has(key)));
     for (const key of this.always) if (this.bucket.rows.has(key) && !members.has(key)) this.changed.add(key);
     if (pages === this.pages) this.listed = generation;
   }

@@ -376,8 +376,7 @@ function familyPart(page) {
       ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul>
     ${page.family.next
       ? html`<p class="buttons"><button ?disabled=${!page.family.live()} @click=${() => page.family.more()}>Show more</button>
-        <span class="soft">${list.length.toLocaleString("en")} are shown, in the order of their names; this root has
-          more</span></p>`
+        <span class="soft">${list.length.toLocaleString("en")} are shown, and this root has more</span></p>`
       : nothing}
     ${page.family.live() ? nothing : html`<p class="note">reading them again … ${visible(page.family.error)}</p>`}
     </section>`;
