@@ -117,7 +117,8 @@ func (g *gate) lane(key string, now time.Time) *lane {
 	return l
 }
 
-// forget makes room for one more lane. Lanes that are as new go first, then any.
+// forget makes room for more lanes: for a quarter of all at least, so that it is seldom called. Lanes that are as new
+// go first, then any.
 func (g *gate) forget(now time.Time) {
 	if len(g.lanes) < lanesMax {
 		return
@@ -128,7 +129,7 @@ func (g *gate) forget(now time.Time) {
 		}
 	}
 	for key := range g.lanes {
-		if len(g.lanes) < lanesMax {
+		if len(g.lanes) <= lanesMax*3/4 {
 			return
 		}
 		delete(g.lanes, key)

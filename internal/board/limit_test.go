@@ -154,12 +154,12 @@ func TestKnownBrowserIsLetIn(t *testing.T) {
 		under := func() (end func()) {
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
-			for i := range 200 {
+			for i := range 100 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
 						a.guess(fmt.Sprintf("198.51.100.%d:1", i), 1)
 						a.guess(shared, 1)
-						<-time.After(time.Millisecond)
+						<-time.After(brokersTake)
 					}
 				})
 			}
