@@ -28,7 +28,7 @@ func TestSessionSaysWhy(t *testing.T) {
 	p := board(t, c, "#/s/coder/build")
 	p.wait(`document.querySelector("#phase")?.textContent === "running"`)
 	p.shows("because of turn.started")
-	p.shows("60 % of 100,000")
+	p.shows("60,000 of 100,000 tokens, 60 %, near the threshold of 70 %")
 	p.wait(`document.querySelectorAll("#timeline li").length >= 5`)
 
 	// A message waits behind the turn, and is taken back.

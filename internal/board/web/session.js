@@ -268,9 +268,11 @@ function headPart(page, doc, name) {
 function usagePart(doc) {
   const u = doc.usage ?? {};
   if (!u.limit) return html`${u.used ? `${u.used.toLocaleString("en")} tokens` : "not reported"}`;
-  return html`<meter min="0" max="100" high=${(doc.policy?.compaction_threshold ?? 0.7) * 100} value=${u.percent}
-    aria-label="context used"></meter> ${Math.round(u.percent)} % of ${u.limit.toLocaleString("en")}
-    tokens${u.warn ? ", nearly full" : ""}`;
+  const from = Math.round((doc.policy?.compaction_threshold ?? 0.7) * 100);
+  return html`<meter min="0" max="100" high=${from} value=${u.percent} aria-label="context used"></meter>
+    ${u.used.toLocaleString("en")} of ${u.limit.toLocaleString("en")} tokens, ${Math.round(u.percent)} %${u.warn
+      ? html`, <b>near the threshold of ${from} %</b>`
+      : nothing}`;
 }
 
 function checkPart(page) {
