@@ -462,9 +462,10 @@ func (h *Harness) remove(s *Session) {
 	}
 }
 
-// Close ends in order: nothing new begins, callback prompts are withdrawn (reason shutdown), sessions released, the
-// lease deleted. Open items of a session are left for recovery, which then needs no grace: so end [Harness.Work] and
-// the turns first. It returns when that is done or ctx ends; the connection is closed in any case.
+// Close ends in order: nothing new begins, callback prompts are withdrawn (reason shutdown; those with
+// [events.LossKeep] stay open), sessions released, the lease deleted. Open items of a session are left for recovery,
+// which then needs no grace: so end [Harness.Work] and the turns first. It returns when that is done or ctx ends; the
+// connection is closed in any case.
 func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.state == leaseDraining {

@@ -27,7 +27,8 @@ type Prompt struct {
 	// Delivery says how the answer reaches the agent. Default: it is the result of Call, if there is one and the prompt
 	// is no permission; else a callback in this process.
 	Delivery events.Delivery
-	// OnOwnerLoss says what becomes of it when this process dies. Default: a callback expires, others are kept.
+	// OnOwnerLoss says what becomes of it when this process dies, or leaves in order. Default: a callback expires, or
+	// is withdrawn, others are kept.
 	OnOwnerLoss events.OwnerLoss
 	// Deadline is when the prompt expires without a decision: its Ask then returns [session.Expired], reason deadline.
 	// Zero: never.

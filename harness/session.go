@@ -127,9 +127,9 @@ func (s *Session) State() *session.State {
 	return s.st.Clone()
 }
 
-// Release releases the session in order: callback prompts are withdrawn (reason shutdown), waiting facts are stored
-// before. Its open items are left to recovery. Errors are those of [Session.Append]: [ErrPending], it will be released
-// unless it is lost before.
+// Release releases the session in order: callback prompts are withdrawn (reason shutdown) unless they are to be kept
+// ([events.LossKeep]), waiting facts are stored before. Its open items are left to recovery. Errors are those of
+// [Session.Append]: [ErrPending], it will be released unless it is lost before.
 func (s *Session) Release(ctx context.Context, reason string) error {
 	return s.leave(ctx, nil, events.SessionReleased{Reason: reason}, true)
 }
@@ -161,7 +161,8 @@ func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, e
 	}
 }
 
-// callbacks are the awaiting prompts whose answers would go to this process and nowhere else.
+// callbacks are the awaiting prompts whose answers would go to this process and nowhere else. One that is to be kept
+// when its process dies is kept by a release as well: its answer reaches a later process.
 func (s *Session) callbacks() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +170,8 @@ func (s *Session) callbacks() (ids []string) {
 		return nil
 	}
 	for _, id := range s.st.PendingPrompts() {
-		if p := s.st.Prompts[id]; p.Delivery == events.DeliverCallback && p.Epoch == s.st.Epoch {
+		p := s.st.Prompts[id]
+		if p.Delivery == events.DeliverCallback && p.OnOwnerLoss != events.LossKeep && p.Epoch == s.st.Epoch {
 			ids = append(ids, id)
 		}
 	}
