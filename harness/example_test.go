@@ -23,7 +23,11 @@ func Example() {
 
 	turn := s.OpenTurn() // of a process that was killed
 	if turn == nil {
-		turn, err = s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall", By: "ada"})
+		start := harness.StartOptions{Content: "paint the wall", By: "ada"}
+		if next := s.State().Pending.Turn; next != nil { // requested by an answer while no process ran
+			start = harness.StartOptions{ID: next.ID}
+		}
+		turn, err = s.StartTurn(ctx, start)
 		fatal(err)
 	}
 

@@ -396,7 +396,7 @@ func TestOutage(t *testing.T) {
 }
 
 // TestArtistRunsAgain: the page's second program is killed while it waits, and waits for the same question when it runs
-// again; after its end it asks another one.
+// again; after its end it asks another one. An answer that arrives while it is dead reaches it.
 func TestArtistRunsAgain(t *testing.T) {
 	t.Parallel() // beside TestOutage, which waits
 	v := newVisitor(t)
@@ -452,6 +452,30 @@ func TestArtistRunsAgain(t *testing.T) {
 		}
 		other = question
 	}
+	_, killed, gone = v.starts(artist)
+	asks(other)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	v.untilShown(holdfast+" show artist/wall --json", `"owned":false`)
+	v.types(holdfast + " answer artist/wall colour=blue --person ada")
+	said, _, ended := v.starts(artist)
+	if err := <-ended; err != nil || said.String() != "ada says blue\n" {
+		t.Errorf("answered while it was dead, it printed %q and ended with %v", said, err)
+	}
+}
+
+// untilShown types a command until it prints this text.
+func (v *visitor) untilShown(command, text string) {
+	v.t.Helper()
+	v.until(func() error {
+		said, err := v.tries(command)
+		if err == nil && !strings.Contains(said, text) {
+			err = fmt.Errorf("%s prints no %s:\n%s", command, text, said)
+		}
+		return err
+	})
 }
 
 // If Node.js is installed, the page's JavaScript must parse. Its fields must exist.
