@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,8 +40,11 @@ func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.Cod
 // refused reports whether the server understood the request and refused it: a repetition is refused, too.
 func refused(err error) bool {
 	e, ok := errors.AsType[*statusError](err)
-	return errors.Is(err, errUnsupported) || ok && e.Code >= 400 && e.Code < 500 && e.Code != http.StatusTooManyRequests
+	return errors.Is(err, errUnsupported) || ok && e.Code >= 400 && e.Code < 500 && !slices.Contains(passing, e.Code)
 }
+
+// passing are the refusals that say nothing of the request: it is sent again.
+var passing = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
 // unreadable reports whether a reply, or what the server has stored, is not the JSON that it should be.
 func unreadable(err error) bool {

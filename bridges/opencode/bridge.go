@@ -919,8 +919,7 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 		given(f.Questions, r.askedThere(s.ID(), f.Prompt), a), a)
 	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
 	// process than the one that asked, it means nothing: the decision is owed to the turn.
-	if status, ok := errors.AsType[*statusError](err); ok && status.Code == http.StatusNotFound && attempts == 1 &&
-		r.isMarked(l) {
+	if isNotFound(err) && attempts == 1 && r.isMarked(l) {
 		r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", f.Prompt)
 		if err := s.Refuse(l.ctx, f.Prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
 			l.ctx.Err() == nil {
@@ -932,6 +931,11 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 		r.log.Warn("OpenCode refused the decision, and its agent may still wait", "session", s.ID(), "prompt", f.Prompt,
 			"err", err)
 	}
+}
+
+func isNotFound(err error) bool {
+	status, ok := errors.AsType[*statusError](err)
+	return ok && status.Code == http.StatusNotFound
 }
 
 // askedThere returns the questions of a prompt as the server asks them; none if they are not known.

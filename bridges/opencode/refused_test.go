@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // lockedLog is a log that a test reads while the bridge writes it.
@@ -52,5 +54,57 @@ func TestLiveDecisionRefused(t *testing.T) {
 	natstest.Until(t, "the line of the log", func() bool { return log.has("OpenCode refused the decision") })
 	if got := st.kinds("ses_1"); slices.Contains(got, "prompt.delivered") {
 		t.Errorf("the decision counts as delivered: %v", got)
+	}
+}
+
+// refusedWhileTaken has recovery take a session whose question waits, a person answer, and OpenCode refuse the answer
+// with a status: the turn that brings it has joined the run.
+func (st *stage) refusedWhileTaken(status int) {
+	st.t.Helper()
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	st.until("ses_1", "a question waits", awaits(1))
+	st.set(func() {
+		st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
+		st.refuse["que_1/reply"] = status
+	})
+	st.recover("ses_1")
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	st.set(func() { delete(st.refuse, "GET /session/ses_1/message") })
+}
+
+// OpenCode refuses a decision of a turn that has joined the run, and the run still waits: the decision is sent again
+// until the server takes it. A server that is too busy for a decision gets it again, too.
+func TestLiveRefusedByAJoinedRun(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooEarly} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			st := newStage(t)
+			st.refusedWhileTaken(status)
+			natstest.Until(t, "it was refused", func() bool { return len(st.made("question/que_1/reply")) > 0 })
+			st.set(func() { delete(st.refuse, "que_1/reply") })
+			natstest.Until(t, "the server has the answer", func() bool {
+				st.mu.Lock()
+				defer st.mu.Unlock()
+				return st.prompts["que_1"] == nil
+			})
+			st.until("ses_1", "a turn runs", func(s *fold.State) bool { return s.Turn != nil })
+			st.runOn()
+			end := st.until("ses_1", "the turn completed", completed)
+			if l := end.LastTurn; l.Cause != events.CauseAnswer && l.ID != "msg_1" {
+				t.Errorf("the last turn is %+v", l)
+			}
+		})
+	}
+}
+
+// A refusal that says nothing of the request is no refusal of it.
+func TestPassingRefusals(t *testing.T) {
+	for status, want := range map[int]bool{http.StatusBadRequest: true, http.StatusForbidden: true,
+		http.StatusNotFound: true, http.StatusRequestTimeout: false, http.StatusTooEarly: false,
+		http.StatusTooManyRequests: false, http.StatusBadGateway: false} {
+		if got := refused(&statusError{Code: status}); got != want {
+			t.Errorf("%d is refused: %t", status, got)
+		}
 	}
 }

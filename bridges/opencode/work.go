@@ -329,9 +329,16 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 	err error) {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
+	joined := false
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
-		join := func() (done func()) { return r.joins(l, t, n) }
+		join := func() (done func()) {
+			if joined { // a decision is sent again
+				return func() {}
+			}
+			joined = true
+			return r.joins(l, t, n)
+		}
 		if err != nil && refused(err) {
 			return nil, false, cannot("OpenCode does not show this session: %v", err)
 		}
@@ -352,7 +359,8 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 }
 
 // tellAll brings the decisions of a turn to the process that asked, as far as it still waits for them. join is called
-// before the first one, and what it returns at the end. some: the process has taken one.
+// before the first one, and what it returns at the end. some: the process has taken one. A decision that the process
+// refuses, and for which it still waits, is sent again by the next call.
 func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt,
 	join func() (done func())) (some bool, err error) {
 	joined := false
@@ -374,17 +382,20 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 			defer join()()
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		_, err := r.tell(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
+		attempts, err := r.tell(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
 		switch {
 		case err == nil:
 			some = true
-		case refused(err):
+		case isNotFound(err) && (attempts > 1 || r.isMarked(l)):
 			r.log.Warn("the decision came too late for OpenCode", "session", s.ID, "prompt", p.Prompt, "err", err)
 		default:
 			l.mu.Lock()
-			delete(l.asked, p.Prompt) // it may not be there: the next handler brings it
+			delete(l.asked, p.Prompt) // it may not be there: the next look, or the next handler, brings it
 			l.mu.Unlock()
-			return some, err
+			if !refused(err) {
+				return some, err
+			}
+			r.log.Warn("OpenCode refused the decision: trying again", "session", s.ID, "prompt", p.Prompt, "err", err)
 		}
 	}
 	return some, nil
