@@ -88,10 +88,12 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast up":                server,
 	"opencode serve --port 4096": server,
 	"holdfast bridge opencode --url http://127.0.0.1:4096": server,
-	"opencode attach http://127.0.0.1:4096":                server,
-	"holdfast sessions --harness opencode":                 server,
-	"holdfast prompts":                                     server,
-	"holdfast watch":                                       server,
+	"holdfast bridge opencode --url http://127.0.0.1:4096 --spawn -- opencode serve --port 4096": "TestBridgeSpawns " +
+		"runs a bridge with a server of its own",
+	"opencode attach http://127.0.0.1:4096": server,
+	"holdfast sessions --harness opencode":  server,
+	"holdfast prompts":                      server,
+	"holdfast watch":                        server,
 }, "README.md": {
 	"git clone https://github.com/holdfast-dev/holdfast": network,
 	"cd holdfast": network,
