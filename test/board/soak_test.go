@@ -69,6 +69,7 @@ func TestPageUnderTheDrill(t *testing.T) {
 		if rounds <= warmUp {
 			first = last
 		}
+		t.Logf("round %d: heap %.0f KiB", rounds, last/1024) // also when a later round fails
 	}
 	t.Logf("%d rounds; heap %.0f KiB when warm, %.0f KiB after the last", rounds, first/1024, last/1024)
 	if last > first*5/4+heapGrowth {
