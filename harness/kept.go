@@ -24,6 +24,9 @@ func (r recorded) decided() bool {
 	return r.ended && !r.older && kept(session.Status(r.Outcome), r.Reason)
 }
 
+// asks reports whether a question waits for a decision.
+func (r recorded) asks() bool { return r.open && r.Entity == session.EntityPrompt }
+
 // find looks for a step or a question of this turn: in the state of the session, and in the log if the state may have
 // forgotten it. The state keeps the last [session.RecentMax] endings.
 func (t *Turn) find(ctx context.Context, kind, name string, n int) (id string, r recorded, err error) {

@@ -15,8 +15,10 @@ import (
 // kept. A question that ended without a decision, with its turn, is asked again.
 //
 // ID, Call, Delivery and OnOwnerLoss of the prompt are set by AskOnce. Another question under a name that has a
-// decision, or that still waits for one in this process, is [ErrNameTaken]: the decision was not about it. Other errors
-// are those of [Turn.Ask].
+// decision, or that still waits for one in this process, is [ErrNameTaken]: the decision was not about it. If an
+// earlier process asked another question under the name, and it is still open, AskOnce withdraws that one, and asks
+// this one under an id of its own: an answer to the question that a person saw before decides nothing here. Other
+// errors are those of [Turn.Ask].
 func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, error) {
 	release, err := t.begin(nameOfQuestion, name)
 	if err != nil {
@@ -48,6 +50,15 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 			if err := t.sameQuestion(ctx, name, p, was.asked); err != nil {
 				return Answer{}, err
 			}
+		case was.asks():
+			if err := t.sameQuestion(ctx, name, p, was.asked); errors.Is(err, ErrNameTaken) {
+				if err := t.withdrawOther(ctx, id, was); err != nil && !errors.Is(err, errLookAgain) {
+					return Answer{}, err
+				}
+				continue // it is withdrawn, or was decided meanwhile
+			} else if err != nil {
+				return Answer{}, err
+			}
 		}
 		a, err := t.askNow(ctx, name, p, was.epoch)
 		if !errors.Is(err, errLookAgain) {
@@ -55,6 +66,27 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 		}
 	}
 }
+
+// withdrawOther withdraws an open question of an earlier process, and ends its call: this process asks another one. It
+// returns [errLookAgain] if the question is not as it was.
+func (t *Turn) withdrawOther(ctx context.Context, id string, was recorded) error {
+	err := t.s.append(ctx, func(st *session.State) (bool, error) {
+		if err := t.running(st, was.epoch); err != nil {
+			return false, err
+		}
+		if now, _ := inState(st, nameOfQuestion, id); !now.asks() || now.asked != was.asked {
+			return false, errLookAgain
+		}
+		return false, nil
+	}, events.PromptWithdrawn{Prompt: id, Reason: reasonOther})
+	if err != nil {
+		return err
+	}
+	return t.endCall(ctx, id, Answer{Status: session.Withdrawn, Text: reasonOther})
+}
+
+// reasonOther is why a question is withdrawn that an earlier process asked.
+const reasonOther = "another question is asked in its place"
 
 // askNow opens the call of a question and asks, or waits for the question that is open, and ends the call with the
 // decision.

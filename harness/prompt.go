@@ -159,13 +159,13 @@ func (w *waiter) settled() bool {
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
 // the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
-// [ErrClosedID]. Another question (kind, title, questions) under the id of a prompt that is open in this process, or
-// settled, is [ErrNameTaken]: its answer is about the question that was asked. The other fields may differ, and those
-// of the first Ask stay. A prompt that an earlier process asked is adopted, with its open call and turn (a call in the
-// background without its turn), also if it is settled by then. An open prompt that is named without a title and
-// questions keeps those that it has; where it has to be requested again, as by a process that adopts it, the other
-// fields of p that are set replace those of the prompt. If a person takes an answer back before Ask returns it, Ask
-// waits for the next one.
+// [ErrClosedID]. Another question (kind, title, questions) under the id of a prompt that is open, also of an earlier
+// process, or settled, is [ErrNameTaken]: its answer is about the question that the person saw. Withdraw that one, and
+// ask under another id. The other fields may differ, and those of the first Ask stay. A prompt that an earlier process
+// asked is adopted, with its open call and turn (a call in the background without its turn), also if it is settled by
+// then. An open prompt that is named without a title and questions keeps those that it has; where it has to be
+// requested again, as by a process that adopts it, the other fields of p that are set replace those of the prompt. If a
+// person takes an answer back before Ask returns it, Ask waits for the next one.
 //
 // When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call
 // does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.

@@ -73,8 +73,8 @@ func (s *Session) sameShown(ctx context.Context, name string, want events.Prompt
 	return nil
 }
 
-// sameAsked is [Session.sameShown] for an Ask that would be attached to a prompt: to one that an Ask of this process
-// has requested, or to one that is settled. An Ask that names the prompt by its id alone asks no other question.
+// sameAsked is [Session.sameShown] for an Ask under the id of a prompt that is open, whichever process asked it, or
+// that is settled. An Ask that names the prompt by its id alone asks no other question.
 func (s *Session) sameAsked(ctx context.Context, p Prompt, f events.PromptRequested) error {
 	if p.byID() {
 		return nil
@@ -85,9 +85,12 @@ func (s *Session) sameAsked(ctx context.Context, p Prompt, f events.PromptReques
 	return s.sameShown(ctx, "prompt "+f.Prompt, f, asked)
 }
 
-// attachedTo returns the commit with the newest body of the prompt to which an Ask would be attached; 0 without one.
-// The session is locked.
+// attachedTo returns the commit with the newest body of the prompt that an Ask would take over, or to which it would be
+// attached; 0 without one. The session is locked.
 func (s *Session) attachedTo(prompt string) uint64 {
+	if p := s.st.Prompts[prompt]; p != nil && p.Status == session.Awaiting {
+		return p.Seq
+	}
 	done, _, err := s.attach(s.st, prompt)
 	if !done || err != nil {
 		return 0
