@@ -91,6 +91,33 @@ func (p *patient) strangers(ctx context.Context) {
 	p.check(len(names), "strangers", levelNote,
 		"find out whose they are; `nats consumer rm -f STREAM CONSUMER` removes one",
 		"consumer that Holdfast did not make: ", "consumers that Holdfast did not make: ", few(names, namesMax))
+	p.uncounted(ctx)
+}
+
+// uncounted reports consumers that the broker counts for no limit and does not list: each takes memory of a node. The
+// reconciler ends those to which nothing is subscribed. In a cell without users no broker tells of them.
+func (p *patient) uncounted(ctx context.Context) {
+	found, err := p.bus.Consumers.Uncounted(ctx, false)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return
+	case errors.Is(err, bus.ErrForbidden):
+		p.add("uncounted", levelNote, "give the broker what `holdfast permissions` prints",
+			"the brokers do not tell this user of consumers that they do not list")
+		return
+	case err != nil:
+		p.add("uncounted", levelNote, "try again", "%v", err)
+		return
+	}
+	names := make([]string, 0, len(found))
+	for _, x := range found {
+		names = append(names, fmt.Sprintf("%s of %s delivers to %s", x.Name, x.Stream, x.To))
+	}
+	p.check(len(names), "uncounted", levelNote,
+		"the reconciler ends those without a subscription within a minute; take the rights of the user whose inbox "+
+			"the others deliver to",
+		"consumer that the broker counts for no limit: ", "consumers that the broker counts for no limit: ",
+		few(names, namesMax))
 }
 
 // When the store is reported as nearly full.

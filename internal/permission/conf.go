@@ -3,11 +3,11 @@ package permission
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -174,10 +174,7 @@ func Conf(users []User) string {
 		}
 	}
 	b.WriteString("accounts {\n")
-	fmt.Fprintf(&b, "  # the reconciler asks which connections have ended\n  %q {\n    exports: [\n"+
-		"      { service: %q, response_type: stream, accounts: [%s] }\n"+
-		"      { service: %q, accounts: [%s], threshold: %q }\n    ]\n  }\n", SystemAccount, presence.Exported, Account,
-		ignored, Account, unansweredWithin)
+	writeQuestions(&b, users)
 	fmt.Fprintf(&b, "  %s {\n    jetstream: enabled\n    users: [\n", Account)
 	for _, u := range users {
 		if u.Account == Account {
@@ -218,6 +215,9 @@ func Conf(users []User) string {
 			b.WriteString("    ]\n")
 		}
 		b.WriteString("    imports: [\n")
+		for _, q := range u.Grant.Brokers {
+			writeQuestion(&b, q)
+		}
 		for _, s := range imported(u.Grant) {
 			fmt.Fprintf(&b, "      { service: { account: %s, subject: %q } }\n", Account, s)
 		}
@@ -228,6 +228,29 @@ func Conf(users []User) string {
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// writeQuestions writes the system account, with the subjects at which the brokers answer about themselves.
+func writeQuestions(b *strings.Builder, users []User) {
+	accounts := map[string][]string{} // that ask, by subject
+	for _, u := range users {
+		for _, q := range u.Grant.Brokers {
+			accounts[q.Exported] = append(accounts[q.Exported], fmt.Sprintf("%q", u.Account))
+		}
+	}
+	fmt.Fprintf(b, "  # which connections have ended, and which consumers are in no list\n  %q {\n    exports: [\n",
+		SystemAccount)
+	for _, s := range slices.Sorted(maps.Keys(accounts)) {
+		fmt.Fprintf(b, "      { service: %q, response_type: stream, accounts: [%s] }\n", s,
+			strings.Join(sorted(accounts[s]), ", "))
+	}
+	fmt.Fprintf(b, "      { service: %q, accounts: [%s], threshold: %q }\n    ]\n  }\n", ignored, Account,
+		unansweredWithin)
+}
+
+// writeQuestion writes the import of a question.
+func writeQuestion(b *strings.Builder, q Question) {
+	fmt.Fprintf(b, "      { service: { account: %q, subject: %q }, to: %q }\n", SystemAccount, q.Exported, q.Imported)
 }
 
 // writeImports writes the imports of the cell's account: the subjects that users serve. An imported service is a
@@ -241,9 +264,10 @@ func writeImports(b *strings.Builder, users []User) {
 	}
 	var inboxes []string
 	for _, u := range users {
-		for _, s := range u.Grant.Brokers {
-			fmt.Fprintf(b, "      { service: { account: %q, subject: %q }, to: %q }\n", SystemAccount,
-				presence.Exported, s)
+		for _, q := range u.Grant.Brokers {
+			if u.Account == Account {
+				writeQuestion(b, q)
+			}
 		}
 		for _, s := range sorted(u.Grant.Serve) {
 			fmt.Fprintf(b, "      { service: { account: %q, subject: %q } }\n", u.Account, s)
@@ -276,10 +300,11 @@ func writeInterest(b *strings.Builder, inboxes []string) {
 func dropped(inbox string) string { return api + strings.TrimPrefix(inbox, "_") }
 
 // imported returns the subjects of the cell's account that a user publishes to. A user publishes within its own account
-// to the subjects that it serves.
+// to the subjects that it serves, and to the questions to the brokers.
 func imported(g Grant) []string {
 	return slices.DeleteFunc(widest(g.Publish), func(s string) bool {
-		return slices.ContainsFunc(g.Serve, func(own string) bool { return covers(own, s) })
+		return slices.ContainsFunc(g.Serve, func(own string) bool { return covers(own, s) }) ||
+			slices.ContainsFunc(g.Brokers, func(q Question) bool { return covers(q.Imported, s) })
 	})
 }
 

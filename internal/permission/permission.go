@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -40,7 +41,20 @@ type Grant struct {
 	Listen, Serve []string
 	// the subjects of Publish whose requests may take as long as a rebuild
 	Slow    []string
-	Brokers []string // subjects on which the brokers answer about all connections, imported for this user
+	Brokers []Question // what the brokers answer, imported for this user
+}
+
+// Question is a subject of the system account at which the brokers answer about themselves, and the subject to which it
+// is imported. Both have a wildcard: an import without one makes a push consumer active, and the consumer of a harness
+// would ask all brokers with each message.
+type Question struct{ Exported, Imported string }
+
+// connections asks about the connections of all accounts.
+func connections(c events.Cell) Question { return Question{presence.Exported, presence.Imported(c)} }
+
+// consumers asks about the cell's account, with the consumers that the broker does not list elsewhere.
+func consumers(c events.Cell) Question {
+	return Question{"$SYS.REQ.ACCOUNT." + Account + ".*", consumer.Imported(c)}
 }
 
 // Services returns the names of the services in the order of the contract: all writers but the harness.
@@ -229,8 +243,11 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish,
 			api+"STREAM.PURGE."+n.leases,                           // to remove leases of a harness that has too many
 			"$KV."+c.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
-			presence.Subject(c))
-		g.Brokers = []string{presence.Imported(c)}
+			presence.Subject(c), consumer.Subject(c))
+		for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} { // to end consumers of others
+			g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>")
+		}
+		g.Brokers = []Question{connections(c), consumers(c)}
 	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
@@ -321,6 +338,7 @@ func Operator(c events.Cell, name string) (Grant, error) {
 	for _, d := range Durables(c) { // to see whether they keep up; it includes the pin of the active process
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
+	g.Publish, g.Brokers = append(g.Publish, consumer.Subject(c)), []Question{consumers(c)}
 	return g, err
 }
 

@@ -334,6 +334,42 @@ func TestQuestionsOfTheBrokerAreIgnored(t *testing.T) {
 	}
 }
 
+// TestQuestionsToTheBrokers: the reconciler asks about connections, and it and operators about the consumers of the
+// cell's account. An import has a wildcard, so it makes no push consumer active, and no other user imports one or may
+// publish there.
+func TestQuestionsToTheBrokers(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := []string{"dev.broker.connections.PING", "dev.broker.account.JSZ"}
+	for _, u := range users {
+		want := map[string][]string{"o": subjects[1:], "holdfast-reconciler": subjects}[u.Name]
+		var got []string
+		for _, s := range subjects {
+			if slices.ContainsFunc(u.Grant.Publish, func(p string) bool { return covers(p, s) }) {
+				got = append(got, s)
+			}
+		}
+		if !slices.Equal(got, want) || len(u.Grant.Brokers) != len(want) {
+			t.Errorf("%s asks %q by %v, want %q", u.Name, got, u.Grant.Brokers, want)
+		}
+		for _, q := range u.Grant.Brokers {
+			if !strings.Contains(q.Exported, "*") || !strings.HasSuffix(q.Imported, ".*") {
+				t.Errorf("%s: %+v has no wildcard", u.Name, q)
+			}
+		}
+	}
+	conf := Conf(users)
+	const exported, imported = `{ service: "$SYS.REQ.ACCOUNT.HOLDFAST.*", response_type: stream, ` +
+		`accounts: ["HOLDFAST", "HOLDFAST-o"] }`,
+		`{ service: { account: "$SYS", subject: "$SYS.REQ.ACCOUNT.HOLDFAST.*" }, to: "dev.broker.account.*" }`
+	if strings.Count(conf, exported) != 1 || strings.Count(conf, imported) != 2 {
+		t.Errorf("not once %s, or not twice %s:\n%s", exported, imported, conf)
+	}
+}
+
 // A message that matches two imports is imported twice.
 func TestImportsDoNotOverlap(t *testing.T) {
 	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"}, copiers)
@@ -345,6 +381,9 @@ func TestImportsDoNotOverlap(t *testing.T) {
 			continue // no imports
 		}
 		imports := append(imported(u.Grant), u.Grant.Serve...)
+		for _, q := range u.Grant.Brokers {
+			imports = append(imports, q.Imported)
+		}
 		for i, a := range imports {
 			for _, b := range imports[:i] {
 				if meet(strings.Split(a, "."), strings.Split(b, ".")) {

@@ -170,6 +170,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		r.findOverdue,
 		r.endDisconnected,
 		r.removeSurplus,
+		r.endUncounted,
 		func(ctx context.Context) error {
 			select {
 			case <-r.leases.ready: // before that, no verdict is possible

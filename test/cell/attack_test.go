@@ -51,6 +51,7 @@ func targets() []string {
 		"hf.parked.x.other.s",
 		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0",
 		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x", "hf.broker.connections.PING",
+		"hf.broker.account.JSZ", "hf.broker.account.INFO",
 		"$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.STATZ", "$SYS.REQ.SERVER.PING.CONNZ",
 		"$SYS.REQ.USER.INFO"}
 	for _, s := range streams {
@@ -156,7 +157,7 @@ func (w *world) deliveriesToServices(t *testing.T) {
 	for _, service := range services {
 		for _, to := range []string{"hf.svc." + service + ".get", "hf.svc." + service + ".send", "hf.svc." + service +
 			".report", "hf.svc." + service + ".now", "hf.svc." + service + ".get.ann", "$SRV.PING", "$SRV.STATS",
-			"$SRV.INFO.holdfast-" + service, "hf.broker.connections.PING"} {
+			"$SRV.INFO.holdfast-" + service, "hf.broker.connections.PING", "hf.broker.account.JSZ"} {
 			for _, group := range []string{"", "q"} {
 				name := fmt.Sprint("to-services-", len(names))
 				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none",

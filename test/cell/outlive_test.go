@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -272,9 +273,12 @@ func (d *deployment) report(t *testing.T) {
 
 // doctor returns what `holdfast doctor` prints to the operator.
 func (d *deployment) doctor() (string, error) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	return doctor(d.t.Context(), d.config("root", events.ClassPerson, "root"))
+}
+
+func doctor(ctx context.Context, cfg bus.Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cfg := d.config("root", events.ClassPerson, "root")
 	out, err := exec.CommandContext(ctx, binary, "doctor", "--nats", cfg.URL, "--password-file", cfg.PasswordFile,
 		"--tls-ca", cfg.TLSCA, "--tls-cert", cfg.TLSCert, "--tls-key", cfg.TLSKey, "--timeout", "4s").CombinedOutput()
 	return string(out), err
