@@ -28,7 +28,8 @@
 //	                                 follow-up is handed out without it if it fits, else it is held until a person
 //	                                 acts, with the reason in the document.
 //	a compaction does not help       no other one is requested until usage has fallen; the document says stalled.
-//	a message is sent again          its id is known: the same content is a success, other content is refused.
+//	a message is sent again          its id is known: the same content is a success, other content is refused. The
+//	                                 log knows it when the document has forgotten it.
 //	two replicas decide at once      one append wins.
 //	the idle claim's holder dies     its lease expires; the next holder first waits for the compactions that still
 //	                                 run.
@@ -97,6 +98,8 @@ type Service struct {
 	idle     *idlers
 	activity *control.Activity
 	count    counts
+	had      *control.Had  // messages
+	reading  chan struct{} // has a place for each send that reads the log of a session
 }
 
 // New returns a service. The cell must be set up before: see [layout.Layout.Ensure].
@@ -104,7 +107,8 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b)}
+	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b),
+		had: control.NewHad(b.Log.Each, messageOf, control.HadMax), reading: make(chan struct{}, longAgoMax)}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{

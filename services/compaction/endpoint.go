@@ -64,6 +64,9 @@ func (s *Service) send(ctx context.Context, q request.Send) (request.Changed, er
 	}
 	return s.execute(ctx, q.Ref, q.By, &s.count.sent,
 		func(st *session.State, src session.Source, now time.Time) (session.Decision, error) {
+			if seq, err := s.sentLongAgo(ctx, st, q); seq != 0 || err != nil {
+				return session.Decision{Seq: seq}, err
+			}
 			return Send(st, q, now, src)
 		})
 }

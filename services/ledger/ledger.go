@@ -99,9 +99,9 @@ type Ledger struct {
 	log  zerolog.Logger
 	fold *folder
 
-	longAgos *gate // of requests that read a whole session
-	asked    *asked
-	lists    *gate // of requests that read all documents
+	longAgos *gate        // of requests that read a whole session
+	asked    *control.Had // prompts
+	lists    *gate        // of requests that read all documents
 	prefixes prefixes
 }
 
@@ -113,7 +113,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	log = log.With().Str("service", Name).Logger()
 	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
 		longAgos: newGate(longAgoMax, longAgoWaitMax, "others ask about prompts of long ago: ask again"),
-		asked:    newAsked(b.Log.Each, askedMax),
+		asked:    control.NewHad(b.Log.Each, promptOf, control.HadMax),
 		lists:    newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil

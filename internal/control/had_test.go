@@ -1,4 +1,4 @@
-package ledger
+package control
 
 import (
 	"context"
@@ -50,15 +50,23 @@ func (k *memoryLog) append(r events.Ref, facts ...events.Fact) (seq uint64) {
 	return seq
 }
 
-// TestAskingAboutWhatNeverWas: a request about a prompt that the session never had reads its log once. Further ones,
+func promptOf(f events.Fact) string {
+	if f, ok := f.(events.PromptRequested); ok {
+		return f.Prompt
+	}
+	return ""
+}
+
+// TestHadOfWhatNeverWas: a request about a prompt that the session never had reads its log once. Further ones,
 // also about other prompts, read what is new. A prompt that the session has had is found, wherever it was requested.
-func TestAskingAboutWhatNeverWas(t *testing.T) {
+func TestHadOfWhatNeverWas(t *testing.T) {
+	ref := ref("s")
 	k := &memoryLog{of: map[events.Ref][]events.Commit{}}
-	a := newAsked(k.each, askedMax)
+	a := NewHad(k.each, promptOf, HadMax)
 	asks := func(prompt string, never bool, reads int) {
 		t.Helper()
 		k.read = 0
-		got, err := a.never(t.Context(), ref, prompt)
+		got, err := a.Never(t.Context(), ref, prompt)
 		if err != nil || got != never || k.read != reads {
 			t.Errorf("%s: never %t, %v, after %d commits; want %t after %d", prompt, got, err, k.read, never, reads)
 		}
@@ -96,18 +104,18 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 
 	k.append(ref, events.TurnStarted{Turn: "t10"}, events.PromptRequested{Prompt: "p4"})
 	k.fail = errors.New("the broker is away")
-	if _, err := a.never(t.Context(), ref, "p4"); err == nil {
+	if _, err := a.Never(t.Context(), ref, "p4"); err == nil {
 		t.Error("a read that failed said whether there is a prompt")
 	}
 	asks("p4", false, 3) // what a failed read began is read again
 
 	// a request beside another one of the session reads the session whole, and one of them is kept
 	k.read, k.during = 0, func() {
-		if _, err := a.never(t.Context(), ref, "p5"); err != nil {
+		if _, err := a.Never(t.Context(), ref, "p5"); err != nil {
 			t.Error(err)
 		}
 	}
-	if never, err := a.never(t.Context(), ref, "p5"); err != nil || !never || k.read != 1+3 {
+	if never, err := a.Never(t.Context(), ref, "p5"); err != nil || !never || k.read != 1+3 {
 		t.Errorf("beside another request: never %t, %v, after %d commits", never, err, k.read)
 	}
 	asks("p5", true, 1)
@@ -116,16 +124,16 @@ func TestAskingAboutWhatNeverWas(t *testing.T) {
 	}
 }
 
-// TestAskedTakesBoundedMemory: what is kept of many sessions, or of one with many prompts, has a bound. The sessions
+// TestHadTakesBoundedMemory: what is kept of many sessions, or of one with many prompts, has a bound. The sessions
 // that were asked about last are kept.
-func TestAskedTakesBoundedMemory(t *testing.T) {
+func TestHadTakesBoundedMemory(t *testing.T) {
 	k := &memoryLog{of: map[events.Ref][]events.Commit{}}
-	a := newAsked(k.each, 3*askedSession+6)
+	a := NewHad(k.each, promptOf, 3*hadSession+6)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	asks := func(i, reads int) {
 		t.Helper()
 		k.read = 0
-		if _, err := a.never(t.Context(), session(i), "none"); err != nil || k.read != reads {
+		if _, err := a.Never(t.Context(), session(i), "none"); err != nil || k.read != reads {
 			t.Errorf("session %d: %d commits were read, want %d: %v", i, k.read, reads, err)
 		}
 		sum := 0

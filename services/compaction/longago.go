@@ -1,0 +1,83 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// longAgoMax is how many sends look for their message in the log of a session at the same time. Others wait.
+const longAgoMax = 4
+
+// sentLongAgo returns the place in the log of a message that was sent before, and whose ending was displaced in the
+// document by later ones; 0 for a message that the session never had. A message under a new id reads what is new since
+// the last such request.
+func (s *Service) sentLongAgo(ctx context.Context, st *session.State, w request.Send) (uint64, error) {
+	if st.Changeable() != nil || !mayForget(st) || lists(st, w.Message) {
+		return 0, nil
+	}
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	case <-ctx.Done():
+		return 0, events.Unavailable("others look for messages of long ago: send it again")
+	}
+	never, err := s.had.Never(ctx, w.Ref, w.Message)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", w.Ref, err)
+	}
+	if never {
+		return 0, nil
+	}
+	then, err := s.whenListed(ctx, w.Ref, w.Message)
+	if err != nil || then == nil {
+		return 0, err
+	}
+	return sentBefore(then, w, s.loop.Source(ctx))
+}
+
+// whenListed returns the session as it was just after a message ended, or was taken in if it has not ended; nil if no
+// message with that id counted.
+func (s *Service) whenListed(ctx context.Context, r events.Ref, message string) (then *session.State, err error) {
+	st := session.New(r)
+	err = s.bus.Log.Each(ctx, r, 0, func(c events.Commit) error {
+		st.Fold(&c)
+		if _, ended := st.Ended(session.EntityMessage, message); ended {
+			then = st.Clone()
+			return errFound
+		}
+		if then == nil && lists(st, message) {
+			then = st.Clone()
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return nil, fmt.Errorf("read %s: %w", r, err)
+	}
+	return then, nil
+}
+
+// errFound ends a read of a log.
+var errFound = errors.New("found")
+
+// mayForget reports whether the document may lack the ending of a message. An answer that is taken back removes an
+// ending from a full list, so one that lacks a single ending may have been full.
+func mayForget(s *session.State) bool { return len(s.Recent) >= session.RecentMax-1 }
+
+// lists reports whether the document knows a message.
+func lists(s *session.State, message string) bool {
+	_, ended := s.Ended(session.EntityMessage, message)
+	return ended || s.MessageSeq(message) != 0
+}
+
+// messageOf returns the message that a fact takes in, "" for another fact.
+func messageOf(f events.Fact) string {
+	if f, ok := f.(events.MessageAccepted); ok {
+		return f.Message
+	}
+	return ""
+}
