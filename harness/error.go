@@ -103,8 +103,8 @@ type ReplacedError struct {
 
 // Error names the harness and the newer process.
 func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("harness: another process of harness %q has started (incarnation %s) and has taken over its "+
-		"sessions; this one ends", e.Harness, e.Incarnation)
+	return fmt.Sprintf("harness: another process of harness %q has started (incarnation %s) and takes the place "+
+		"of this one, which ends", e.Harness, e.Incarnation)
 }
 
 // Is finds [ErrFenced].

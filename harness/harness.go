@@ -63,10 +63,10 @@
 // this process's open items: the turn, the calls, the prompts. Waiting facts are stored then, a waiting Ask continues
 // to wait, and a handler of [Harness.Work] keeps its turn. So an outage of the broker of any length loses nothing.
 // Items that recovery closed meanwhile stay closed: their session ends with ErrFenced. [LeaseLoss] chooses between this
-// and contexts that are cancelled when the lease is lost. The client does not start over if another process has taken a
-// newer incarnation, unless they are a pool: that process supersedes it.
+// and contexts that are cancelled when the lease is lost. The client does not start over if a process with a newer
+// incarnation has a lease, or has claimed a session of this one, unless they are a pool: that process supersedes it.
 //
-// A superseded process ends: [Harness.Context] and [Harness.Work] end with [*ReplacedError]. It is superseded when
+// A superseded process ends: [Harness.Context] and [Harness.Work] end with [*ReplacedError]. It is superseded so, when
 // recovery has taken a session from it for a newer process, or when newer processes have claimed all the sessions that
 // it had. While it has one left, it continues: the newer process may die before it is ready.
 //

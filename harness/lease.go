@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
@@ -235,8 +236,9 @@ func (h *Harness) startOver() *term {
 	}
 }
 
-// beginAgain draws a new incarnation, unless another process of an exclusive harness has drawn one since: a process
-// that was paused or cut off must not take back what its successor has.
+// beginAgain draws a new incarnation, unless a newer process of an exclusive harness lives, or has claimed a session of
+// this one: a process that was paused or cut off must not take back what its successor has. A process that has drawn
+// an incarnation and has left since, without a session, is no successor.
 func (h *Harness) beginAgain() (*term, error) {
 	if !h.cfg.Pool {
 		h.mu.Lock()
@@ -249,11 +251,63 @@ func (h *Harness) beginAgain() (*term, error) {
 		case err != nil:
 			return nil, err
 		case session.Older(was, drawn) && !own:
-			h.retire(drawn)
-			return nil, ErrFenced
+			by, err := h.successor()
+			if err != nil {
+				return nil, err
+			}
+			if by != "" {
+				h.retire(by)
+				return nil, ErrFenced
+			}
 		}
 	}
 	return h.begin(h.ctx)
+}
+
+// successor returns the newer incarnation that takes the place of this process: it has claimed a session of it, as the
+// log says, or has a lease and does not leave. It returns "" without one.
+func (h *Harness) successor() (by string, err error) {
+	var all errgroup.Group
+	all.SetLimit(claimsAtOnceMax)
+	for _, s := range h.owned() {
+		all.Go(func() error {
+			if err := s.seen(h.ctx); err != nil && !errors.Is(err, ErrFenced) {
+				return err
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	own, by := h.drawn, h.newer
+	h.mu.Unlock()
+	if session.Older(own, by) {
+		return by, nil
+	}
+	by = ""
+	err = h.bus.Leases.Each(h.ctx, h.cfg.ID, func(incarnation string, value []byte) bool {
+		var l lease
+		err := json.Unmarshal(value, &l)
+		stays := err != nil || l.Exclusive && l.State != leaseDraining && l.Abandoned == ""
+		if stays && session.Older(own, incarnation) {
+			by = incarnation
+		}
+		return by == ""
+	})
+	return by, err
+}
+
+// seen reads what is new of a session that this process has, also while it is suspended.
+func (s *Session) seen(ctx context.Context) error {
+	s.mu.Lock()
+	has := s.ownership != apart
+	s.mu.Unlock()
+	if !has {
+		return nil
+	}
+	return s.catchUp(ctx)
 }
 
 // superseded retires this process if a session was taken for an incarnation that another process has drawn. While this

@@ -108,8 +108,8 @@ func TestWorkOfAReplacedProcess(t *testing.T) {
 			must[*harness.Session](t)(newer.Open(w.ctx, "s", harness.OpenOptions{}))
 			w.wantReplaced(old, newer.Incarnation())
 			err := <-returned
-			want := fmt.Sprintf("another process of harness %q has started (incarnation %s) and has taken over its "+
-				"sessions; this one ends", me, newer.Incarnation())
+			want := fmt.Sprintf("another process of harness %q has started (incarnation %s) and takes the place "+
+				"of this one, which ends", me, newer.Incarnation())
 			if r, ok := errors.AsType[*harness.ReplacedError](err); !ok || r.Incarnation != newer.Incarnation() ||
 				!strings.HasSuffix(err.Error(), want) {
 				t.Errorf("Work returned %v, want %s", err, want)

@@ -98,6 +98,28 @@ func (ls *Leases) Drawn(ctx context.Context, harness string) (incarnation uint64
 	return l.n, l.instance == ls.conn.Instance, err
 }
 
+// Each calls fn with the incarnation and the value of each lease that a harness has, until fn returns false. A lease
+// that is renewed meanwhile may come twice, and none is left out.
+func (ls *Leases) Each(ctx context.Context, harness string, fn func(incarnation string, value []byte) bool) error {
+	bucket := ls.conn.Cell.LeaseBucket()
+	prefix := core.KVSubject(bucket, "")
+	for seq := uint64(1); ; {
+		m, err := ls.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Seq: seq,
+			Next: core.KVSubject(bucket, events.HarnessLeaseKeys(harness))})
+		switch {
+		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		_, _, incarnation, err := events.ParseLeaseKey(strings.TrimPrefix(m.Subject, prefix))
+		if deleted, _ := core.Deletion(m.Header); err == nil && !deleted && !fn(incarnation, m.Data) {
+			return nil
+		}
+		seq = m.Seq + 1
+	}
+}
+
 // Ticket returns the next incarnation of a harness: later ones are greater, numbers may be skipped. It is greater than
 // above, too.
 //
