@@ -86,8 +86,8 @@ func writeSettings(w io.Writer, editor, file, name string, s agentServer) error 
 			return err
 		}
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real // a link to a file elsewhere stays one
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target // a link to a file elsewhere stays one
 	}
 	old, err := os.ReadFile(file)
 	exists := err == nil

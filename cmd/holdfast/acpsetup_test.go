@@ -133,12 +133,12 @@ func TestSetupFindsTheFile(t *testing.T) {
 	if code, said := setup(t, home, "jetbrains", "--write", "--", "opencode", "acp"); code != 0 {
 		t.Errorf("exit code %d, %s", code, said)
 	}
-	real := filepath.Join(home, ".jetbrains", "acp.json")
-	if got := read(t, real); strings.Contains(got, "custom") || !strings.Contains(got, "opencode, kept") {
+	target := filepath.Join(home, ".jetbrains", "acp.json")
+	if got := read(t, target); strings.Contains(got, "custom") || !strings.Contains(got, "opencode, kept") {
 		t.Errorf("%s", got)
 	}
 	link := filepath.Join(home, "link.json")
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
 	if code, said := setup(t, home, "jetbrains", "--write", "--file", link, "--", "codex-acp"); code != 0 {
@@ -147,14 +147,14 @@ func TestSetupFindsTheFile(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is replaced: %v, %v", info, err)
 	}
-	if got := read(t, real); !strings.Contains(got, "codex-acp, kept") || !strings.Contains(got, "opencode, kept") {
+	if got := read(t, target); !strings.Contains(got, "codex-acp, kept") || !strings.Contains(got, "opencode, kept") {
 		t.Errorf("%s", got)
 	}
-	first, second := read(t, real+".before-holdfast"), read(t, real)
+	first, second := read(t, target+".before-holdfast"), read(t, target)
 	if code, said := setup(t, home, "jetbrains", "--write", "--file", link, "--", "gemini"); code != 0 {
 		t.Errorf("exit code %d, %s", code, said)
 	}
-	if read(t, real+".before-holdfast") != first || read(t, real+".before-holdfast-2") != second {
+	if read(t, target+".before-holdfast") != first || read(t, target+".before-holdfast-2") != second {
 		t.Error("a file that was kept is lost")
 	}
 	if code, said := setup(t, home, "zed", "--file", "x", "--", "opencode"); code != exitUsage ||

@@ -140,10 +140,10 @@ func plainJSON(text []byte) ([]byte, error) {
 	comma, before := -1, byte(0) // the last comma with nothing behind it, and what is in front of it
 	last := byte(0)
 	for i := 0; i < len(plain); i++ {
-		switch c := plain[i]; {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		switch c := plain[i]; c {
+		case ' ', '\t', '\r', '\n':
 			continue
-		case c == '/':
+		case '/':
 			end := commentEnd(plain, i)
 			if end < 0 {
 				return nil, errNoSettings
@@ -155,7 +155,7 @@ func plainJSON(text []byte) ([]byte, error) {
 			}
 			i--
 			continue
-		case c == '"':
+		case '"':
 			for i++; i < len(plain) && plain[i] != '"'; i++ {
 				if plain[i] == '\\' {
 					i++
@@ -163,9 +163,9 @@ func plainJSON(text []byte) ([]byte, error) {
 			}
 			comma, last = -1, '"'
 			continue
-		case c == ',':
+		case ',':
 			comma, before = i, last
-		case c == '}' || c == ']':
+		case '}', ']':
 			if comma >= 0 && !strings.ContainsRune("\x00{[,:", rune(before)) {
 				plain[comma] = ' '
 			}

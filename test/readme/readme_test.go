@@ -457,7 +457,9 @@ func TestArtistRunsAgain(t *testing.T) {
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-gone
+	if err := <-gone; err == nil {
+		t.Error("a program that was killed ended without an error")
+	}
 	v.untilShown(holdfast+" show artist/wall --json", `"owned":false`)
 	v.types(holdfast + " answer artist/wall colour=blue --person ada")
 	said, _, ended := v.starts(artist)
