@@ -40,7 +40,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil && !began {
 			return err
 		}
-		why := ""
+		var why string
 		if err == nil {
 			at := time.Now()
 			s.follow(ctx, p)
