@@ -256,14 +256,10 @@ var errBody = errors.New("harness: the question of the prompt is needed")
 // settled the prompt, 0 while the prompt is open.
 func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequested) (uint64, error) {
 	var open *session.Prompt
-	// adopts is the call of an earlier process, which the request adopts. at is the commit that settled the prompt. A
-	// request whose outcome is not awaited can be checked again: both are read with the session locked.
-	adopts, at, attached := "", uint64(0), false
+	// at is the commit that settled the prompt. A request whose outcome is not awaited can be checked again: both are
+	// read with the session locked.
+	at, attached := uint64(0), false
 	check := func(st *session.State) (done bool, err error) {
-		adopts = ""
-		if q := st.Prompts[f.Prompt]; q != nil && q.Epoch < st.Epoch {
-			adopts = q.Call
-		}
 		done, at, err = s.attach(st, f.Prompt)
 		attached = done
 		return done, err
@@ -285,17 +281,13 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 		err = s.append(ctx, check, again)
 	}
 	s.mu.Lock()
-	call, settled, found := adopts, at, attached
+	settled, found := at, attached
 	s.mu.Unlock()
 	switch {
 	case err == nil && found: // perhaps to one that another Ask has requested meanwhile
 		err = s.sameAsked(ctx, p, f)
 	case err == nil && !p.byID():
 		s.asks(f)
-	}
-	if underWay := errors.Is(err, ErrPending); call != "" && (err == nil || underWay) {
-		s.answerFor([]events.Fact{events.ToolStarted{Call: call}})
-		s.sayUnasked(underWay, Adopt{Calls: []string{call}})
 	}
 	return settled, err
 }
@@ -400,11 +392,7 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	}
 	o.relay = true // what has ended meanwhile cannot be adopted
 	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
-	err = s.do(ctx, o)
-	if underWay := errors.Is(err, ErrPending); err == nil || underWay {
-		s.sayUnasked(underWay, Adopt{Prompts: []Prompt{{ID: prompt}}})
-	}
-	return err
+	return s.do(ctx, o)
 }
 
 // leavesTurn reports whether the open turn is that of a prompt, and an earlier process's: the prompt was adopted with
