@@ -109,8 +109,11 @@ func addAskTool(cmd *cobra.Command) func() ([]string, error) {
 
 // acpAskCommand is the question tool as the agent starts it.
 func acpAskCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "ask-tool", Short: "Ask a person for an agent (MCP)", Hidden: true,
-		Args: arguments(0, 0)}
+	long, example := describe("Serve the tool ask_user over the standard input and output, as the Model Context "+
+		"Protocol has it. `holdfast acp --ask-tool` has the agent start it; nothing else does.",
+		"holdfast acp --ask-tool -- opencode acp")
+	cmd := &cobra.Command{Use: "ask-tool", Short: "Ask a person for an agent (MCP)", Long: long, Example: example,
+		GroupID: groupRun, Hidden: true, Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		address := ""
 		for _, v := range a.Env {
