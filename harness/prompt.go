@@ -158,14 +158,14 @@ func (w *waiter) settled() bool {
 //
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
-// the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
-// [ErrClosedID]. Another question (kind, title, questions) under the id of a prompt that is open, also of an earlier
-// process, or settled, is [ErrNameTaken]: its answer is about the question that the person saw. Withdraw that one, and
-// ask under another id. The other fields may differ, and those of the first Ask stay. A prompt that an earlier process
-// asked is adopted, with its open call and turn (a call in the background without its turn), also if it is settled by
-// then. An open prompt that is named without a title and questions keeps those that it has; where it has to be
-// requested again, as by a process that adopts it, the other fields of p that are set replace those of the prompt. If a
-// person takes an answer back before Ask returns it, Ask waits for the next one.
+// the same answer again. An id whose settlement was returned in this turn, or before a turn that continues none, or
+// that is kept no longer, is [ErrClosedID]. Another question (kind, title, questions) under the id of a prompt that is
+// open, also of an earlier process, or settled, is [ErrNameTaken]: its answer is about the question that the person
+// saw. Withdraw that one, and ask under another id. The other fields may differ, and those of the first Ask stay. A
+// prompt that an earlier process asked is adopted, with its open call and turn (a call in the background without its
+// turn), also if it is settled by then. An open prompt that is named without a title and questions keeps those that it
+// has; where it has to be requested again, as by a process that adopts it, the other fields of p that are set replace
+// those of the prompt. If a person takes an answer back before Ask returns it, Ask waits for the next one.
 //
 // When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call
 // does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
@@ -359,7 +359,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 		return p.Epoch == st.Epoch && !p.Unattended, 0, nil
 	case !ended && p == nil:
 		return false, 0, nil
-	case returned:
+	case returned && (returnedIn == turnID(st) || st.Turn == nil || st.Turn.OfTurn == ""):
 		return false, 0, fmt.Errorf("%w: prompt %s in %s", ErrClosedID, prompt, s.ref)
 	case p != nil:
 		return true, p.SettledSeq, nil
