@@ -39,7 +39,8 @@ type Worker struct {
 	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it
 	// is tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails
 	// as runtime_not_ready with the reason. nil: nothing. It may be asked several times for one turn. s may not be this
-	// process's yet, so t names the decisions that the turn brings, and does not have them.
+	// process's yet, so t names the decisions that the turn brings, and does not have them. Work does not wait for it
+	// after its context has ended.
 	Options func(s *Session, t session.WorkTurn) any
 	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not
 	// known; an error fails the compaction, as with turns. Look at the summary with [ValidateSummary], and say
@@ -297,7 +298,11 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 			return false, err
 		}
 		if k.mustChoose(item) {
-			item.setOptions(k.choose(s, item))
+			c, err := k.choose(ctx, s, item)
+			if err != nil {
+				return false, err
+			}
+			item.setOptions(c)
 		}
 		err = s.append(ctx, func(st *session.State) (bool, error) { return s.wanted(item, st), nil }, item.taking()...)
 		if errors.Is(err, ErrPending) {
@@ -324,7 +329,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 	defer s.workOn("")
 	var item *workItem
 	var how taken
-	for asked := (choice{}); ; asked = k.choose(s, item) {
+	for asked := (choice{}); ; {
 		item = nil
 		_, how, err = k.h.own(ctx, id, func(s *Session, l *term) ([]events.Fact, error) {
 			if s.State().Owned {
@@ -348,6 +353,9 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		})
 		if !errors.Is(err, errUnasked) {
 			break
+		}
+		if asked, err = k.choose(ctx, s, item); err != nil {
+			return false, err
 		}
 	}
 	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
@@ -492,15 +500,28 @@ func (k *workLoop) mustChoose(j *workItem) bool {
 	return j.turn != nil && k.w.Options != nil && len(j.turn.Options) == 0
 }
 
-// choose asks Worker.Options. It is called with nothing locked and no session being taken.
-func (k *workLoop) choose(s *Session, j *workItem) choice {
-	c := choice{turn: j.turn.Turn}
+// choose asks Worker.Options. It is called with nothing locked and no session being taken. It fails when ctx ends
+// first: Options is given no context, and may wait for the broker.
+func (k *workLoop) choose(ctx context.Context, s *Session, j *workItem) (choice, error) {
+	turn, done := *j.turn, make(chan choice, 1)
+	go func() { done <- k.chosen(s, turn) }()
+	select {
+	case c := <-done:
+		return c, nil
+	case <-ctx.Done():
+		return choice{}, context.Cause(ctx)
+	}
+}
+
+// chosen returns what Worker.Options gives for a turn.
+func (k *workLoop) chosen(s *Session, turn session.WorkTurn) choice {
+	c := choice{turn: turn.Turn}
 	c.err = handled(func() (err error) {
-		c.options, err = encode(k.w.Options(s, named(*j.turn)))
+		c.options, err = encode(k.w.Options(s, named(turn)))
 		return err
 	})
 	if c.err == nil {
-		c.err = events.TurnStarted{Turn: c.turn, Cause: j.turn.Cause, Options: c.options}.Validate()
+		c.err = events.TurnStarted{Turn: c.turn, Cause: turn.Cause, Options: c.options}.Validate()
 	} else {
 		c.err = fmt.Errorf("%w: %w", events.ErrMalformed, c.err)
 	}
