@@ -154,6 +154,7 @@ func Wrapped(s *Session, facts ...events.Fact) int {
 const (
 	LinesMax    = linesMax
 	LastWordMax = lastWordMaxS * time.Second
+	ReadAgain   = readAgainS * time.Second
 )
 
 // Lines is what keeps a slow logger from slowing down the client.

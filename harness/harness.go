@@ -178,6 +178,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -191,7 +192,8 @@ import (
 // Limits of one process.
 const (
 	claimsAtOnceMax = 64 // sessions that are claimed again at the same time after a lease was lost
-	readsAtOnceMax  = 64 // sessions that are read at the same time after the connection was restored
+	readsAtOnceMax  = 64 // sessions that are read at the same time, such as after the connection was restored
+	readAgainS      = 30 // a member of a pool reads the sessions in which it waits for others
 )
 
 // Harness is one process of a harness: an incarnation, its lease and its sessions. All methods may be called at the
@@ -277,7 +279,9 @@ func (h *Harness) start(ctx context.Context, note func(error)) error {
 	}
 	h.bus.OnReconnect(func() { h.readAll((*Session).awaitsNews) })
 	h.running.Go(h.watch)
-	if !h.cfg.Pool { // there each would be given what all the others write
+	if h.cfg.Pool { // there each would be given what all the others write
+		h.running.Go(h.readAgain)
+	} else {
 		h.running.Go(h.listen)
 	}
 	h.running.Go(h.tend)
@@ -400,6 +404,21 @@ func (h *Harness) readAll(chosen func(*Session) bool) {
 		})
 	}
 	_ = reads.Wait() // no function returns an error
+}
+
+// readAgain reads the sessions of a member of a pool in which it waits for others. It makes up for a nudge that was
+// lost: a close, for example, of which the work view says nothing.
+func (h *Harness) readAgain() {
+	again := time.NewTicker(readAgainS * time.Second)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			h.readAll((*Session).awaitsNews)
+		case <-h.ctx.Done():
+			return
+		}
+	}
 }
 
 // owned are the sessions that this process has, or is about to have again.
