@@ -150,31 +150,36 @@ type logIndex struct {
 // turnOf is what a turn takes and what it continues.
 type turnOf struct{ message, ofTurn string }
 
+// inLog calls look with what the log of the session has now.
+func (t *Turn) inLog(ctx context.Context, look func(*logIndex)) error {
+	return t.s.inLog(ctx, t.id, look)
+}
+
 // inLog calls look with what the log of the session has now. The fold decides which facts count, so that the facts
 // of a process that was fenced change nothing. The index is kept for the session, so each commit is read once. A large
-// one is dropped when the next turn looks for something, and the log is read again.
-func (t *Turn) inLog(ctx context.Context, look func(*logIndex)) error {
-	s := t.s
+// one is dropped when the next turn looks for something, and the log is read again. turn is "" for a look outside of
+// any turn.
+func (s *Session) inLog(ctx context.Context, turn string, look func(*logIndex)) error {
 	select {
 	case s.indexing <- struct{}{}:
 	case <-ctx.Done():
 		return about(context.Cause(ctx), "read %s", s.ref)
 	}
 	defer func() { <-s.indexing }()
-	if x := s.index; x == nil || x.turn != t.id && len(x.begins)+len(x.turns) > indexMax {
+	if x := s.index; x == nil || x.turn != turn && len(x.begins)+len(x.turns) > indexMax {
 		s.index = &logIndex{st: session.New(s.ref), ends: map[string]session.Ending{}, begins: map[string]uint64{},
 			turns: map[string]turnOf{}}
 	}
-	s.index.turn = t.id
+	s.index.turn = turn
 	err := s.h.bus.Log.Each(ctx, s.ref, s.index.st.Seq+1, func(c events.Commit) error {
 		s.index.add(&c)
 		return nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return about(cause, "read %s", t.s.ref)
+		return about(cause, "read %s", s.ref)
 	}
 	if err != nil {
-		return about(translate(err), "read %s", t.s.ref)
+		return about(translate(err), "read %s", s.ref)
 	}
 	look(s.index)
 	return nil

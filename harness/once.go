@@ -104,7 +104,7 @@ func (t *Turn) askNow(ctx context.Context, name string, p Prompt, epoch uint64) 
 	if err != nil {
 		return Answer{}, err
 	}
-	a, err := t.Ask(ctx, p)
+	a, err := t.s.ask(ctx, t, p)
 	if err != nil {
 		return a, err
 	}

@@ -171,10 +171,14 @@ func (w *waiter) settled() bool {
 // does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
 // A question outside of any turn, or of a call in the background, has no such end: its decision calls for a turn as
 // soon as the session rests.
-func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t, p) }
+func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) {
+	return t.s.askUnlessLongAgo(ctx, t, p)
+}
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
-func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, nil, p) }
+func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) {
+	return s.askUnlessLongAgo(ctx, nil, p)
+}
 
 // Withdraw takes a question back: the agent no longer needs an answer. A waiting Ask returns. Errors: [ErrEnded], it
 // was settled before, and [*EndedError] says how; [ErrUnknown]; others of [Session.Append].
