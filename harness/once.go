@@ -70,19 +70,22 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 // withdrawOther withdraws an open question of an earlier process, and ends its call: this process asks another one. It
 // returns [errLookAgain] if the question is not as it was.
 func (t *Turn) withdrawOther(ctx context.Context, id string, was recorded) error {
-	err := t.s.append(ctx, func(st *session.State) (bool, error) {
+	facts := []events.Fact{events.PromptWithdrawn{Prompt: id, Reason: reasonOther}}
+	open := t.s.State().Tools[id] != nil
+	if open {
+		facts = append(facts, events.ToolFailed{Call: id,
+			Error: events.Failure{Kind: string(session.Withdrawn), Text: reasonOther}})
+	}
+	return t.s.append(ctx, func(st *session.State) (bool, error) {
 		if err := t.running(st, was.epoch); err != nil {
 			return false, err
 		}
-		if now, _ := inState(st, nameOfQuestion, id); !now.asks() || now.asked != was.asked {
+		now, _ := inState(st, nameOfQuestion, id)
+		if !now.asks() || now.asked != was.asked || (st.Tools[id] != nil) != open {
 			return false, errLookAgain
 		}
 		return false, nil
-	}, events.PromptWithdrawn{Prompt: id, Reason: reasonOther})
-	if err != nil {
-		return err
-	}
-	return t.endCall(ctx, id, Answer{Status: session.Withdrawn, Text: reasonOther})
+	}, facts...)
 }
 
 // reasonOther is why a question is withdrawn that an earlier process asked.
