@@ -89,7 +89,10 @@ again. The list of users is kept in `+secret.ListFile+`, for `+"`holdfast user`"
 		if _, err := list.Users(); err != nil {
 			return usage(cmd, "%v", err)
 		}
-		return list.Make(args[0], time.Now())
+		if err := list.Make(args[0], time.Now()); err != nil {
+			return err
+		}
+		return list.Write(args[0])
 	}
 	return cmd
 }

@@ -67,7 +67,7 @@ func userAddCommand(a *app) *cobra.Command {
 		if len(added) == 0 {
 			return usage(cmd, "no user is named: give --harness, --person, --operator, --backup or --restore")
 		}
-		if err := c.write(&list); err != nil {
+		if err := c.write(&list, ""); err != nil {
 			return err
 		}
 		var folders []string
@@ -107,7 +107,7 @@ func userRotateCommand(a *app) *cobra.Command {
 			err = secret.Forget(c.dir, u)
 		}
 		if err == nil {
-			err = c.write(&list)
+			err = c.write(&list, "")
 		}
 		if err != nil {
 			return err
@@ -136,11 +136,8 @@ func userRemoveCommand(a *app) *cobra.Command {
 		if err := list.Remove(u); err != nil {
 			return usage(cmd, "%v", err)
 		}
-		if err := c.write(&list); err != nil {
-			return err
-		}
 		folder := secret.Folder(u)
-		if err := os.RemoveAll(filepath.Join(c.dir, folder)); err != nil {
+		if err := c.write(&list, folder); err != nil {
 			return err
 		}
 		return a.print(c.comment("without "+u.Name) + c.secrets() + c.reload(false) +
@@ -181,16 +178,23 @@ func (c *userChange) read() (secret.List, error) {
 	return list, nil
 }
 
-// write makes the files of all users, and the permissions. Each file that is there is kept.
-func (c *userChange) write(list *secret.List) error {
+// write makes the files of all users, writes the permissions, removes the folder of a user that is gone ("": none), and
+// writes the list. Each file of the other users that is there is kept.
+func (c *userChange) write(list *secret.List, gone string) error {
 	users, err := list.Users()
 	if err == nil {
 		err = list.Make(c.dir, time.Now())
 	}
+	if err == nil {
+		err = os.WriteFile(c.permissions, []byte(c.include+"\n"+permission.Conf(users)), permissionsMode)
+	}
+	if err == nil && gone != "" {
+		err = os.RemoveAll(filepath.Join(c.dir, gone))
+	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.permissions, []byte(c.include+"\n"+permission.Conf(users)), permissionsMode)
+	return list.Write(c.dir)
 }
 
 const permissionsMode = 0o644 // it has no password

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/secret"
 )
 
 // userFiles is a folder of secrets, with the permissions of a broker.
@@ -142,4 +144,28 @@ func TestRefusedUserCommands(t *testing.T) {
 	}
 	list = f.file("users.json")
 	refused(exitFailed, "run `holdfast secrets "+f.folder+"` once", "add", "--person", "bob")
+}
+
+// TestAUserChangeThatWasCutOff: a change that ends before the permissions are written leaves the list as it was, so the
+// same command makes it again.
+func TestAUserChangeThatWasCutOff(t *testing.T) {
+	f := newUserFiles(t)
+	before := f.file("users.json")
+	list, err := secret.ReadList(f.folder)
+	if err == nil {
+		err = list.Add(secret.List{People: []string{"bob"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := filepath.Join(f.folder, "away", "permissions.conf")
+	c := &userChange{dir: f.folder, permissions: away, include: "include x"}
+	if err := c.write(&list, ""); err == nil || f.file("users.json") != before {
+		t.Errorf("%v: the list is %s", err, f.file("users.json"))
+	}
+	password := f.file("holdfast-person-bob", "password")
+	if code, _, stderr := f.user("add", "--person", "bob"); code != 0 || f.file("users.json") == before ||
+		f.file("holdfast-person-bob", "password") != password {
+		t.Errorf("again: exit code %d: %s", code, stderr)
+	}
 }

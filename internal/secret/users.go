@@ -63,16 +63,18 @@ func (l *List) Users() ([]permission.User, error) {
 	return users, err
 }
 
-// Make writes the files of the users to dir as [Make] does, and then the list.
+// Make writes the files of the users to dir, as [Make] does.
 func (l *List) Make(dir string, now time.Time) error {
 	users, err := l.Users()
-	if err == nil {
-		err = Make(dir, Cell{Users: users, Hosts: l.Hosts, Nodes: l.Nodes,
-			Valid: time.Duration(l.Days) * 24 * time.Hour, Now: now})
-	}
 	if err != nil {
 		return err
 	}
+	return Make(dir, Cell{Users: users, Hosts: l.Hosts, Nodes: l.Nodes,
+		Valid: time.Duration(l.Days) * 24 * time.Hour, Now: now})
+}
+
+// Write writes the list to dir. It is the last step of a change, so that a change that was cut off can be made again.
+func (l *List) Write(dir string) error {
 	body, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err
