@@ -49,9 +49,9 @@ type Uncounted struct {
 }
 
 // Uncounted returns such consumers of the cell's streams. leaders: only those at the leaders of the streams, which can
-// be ended. [core.ErrUnreachable], with what was found: a node has not answered. [core.ErrNotFound] where nothing
-// answers: in a cell without users. [core.ErrForbidden] if this user may not
-// ask, as with permissions of an earlier version.
+// be ended. Errors: [core.ErrUnreachable], with what was found, if a node has not answered; [core.ErrNotFound] where
+// nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as with permissions of an
+// earlier version.
 func (cs *Consumers) Uncounted(ctx context.Context, leaders bool) ([]Uncounted, error) {
 	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
 		"config": true, "stream_leader_only": leaders})
@@ -152,6 +152,9 @@ func (cs *Consumers) readUncounted(body []byte) (node string, found []Uncounted,
 			continue
 		}
 		for _, c := range s.Direct {
+			if c.Config == nil {
+				return "", nil, fmt.Errorf("consumer %s of %s: its configuration is missing", c.Name, s.Name)
+			}
 			u := Uncounted{Stream: s.Name, Name: c.Name, Active: c.Active, config: c.Config}
 			for field, to := range map[string]any{"deliver_subject": &u.To, "filter_subject": &u.filter,
 				"inactive_threshold": &u.Idle} {
