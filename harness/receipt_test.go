@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -188,11 +187,8 @@ func (w *world) fills(filler *harness.Session) {
 // the receipt of the one and prompt.unattended of the other, for which no caller waits. Both are stored once the log
 // has room again.
 func TestRefusedReceipts(t *testing.T) {
-	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
-	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	w := newWorld(t, smallLog)
+	ctx, b := w.ctx, w.bus
 	h := w.connect(pool)
 	asks := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
@@ -223,11 +219,8 @@ func TestRefusedReceipts(t *testing.T) {
 // claims. The process loses neither its session nor the question that waits in it, and claims again until there is
 // room.
 func TestClaimAgainInAFullLog(t *testing.T) {
-	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
-	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	w := newWorld(t, smallLog)
+	ctx, b := w.ctx, w.bus
 	h := w.connect(pool)
 	asks := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
@@ -236,7 +229,7 @@ func TestClaimAgainInAFullLog(t *testing.T) {
 	out := ask(ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
 	w.awaiting("session", "p1")
 	w.fills(filler)
-	nc := must[*nats.Conn](t)(nats.Connect(s.URL()))
+	nc := must[*nats.Conn](t)(nats.Connect(w.server.URL()))
 	defer nc.Close()
 	claims := must[*nats.Subscription](t)(nc.SubscribeSync(
 		b.Cell().LogSubject(ref("session"), events.WriterHarness)))
@@ -266,11 +259,8 @@ func TestClaimAgainInAFullLog(t *testing.T) {
 // TestRefusedReceiptOfAStop: the log is full when the process stores the receipt for the stop of a turn that has ended.
 // The broker refuses the receipt. It is stored once the log has room again, and the next turn of the agent completes.
 func TestRefusedReceiptOfAStop(t *testing.T) {
-	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
-	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	w := newWorld(t, smallLog)
+	ctx, b := w.ctx, w.bus
 	h := w.connect(pool)
 	stopped := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
@@ -295,11 +285,8 @@ func TestRefusedReceiptOfAStop(t *testing.T) {
 // TestRefusedEnd: the log is full when a handler returns, and the broker refuses the end of its turn. The
 // end is stored once the log has room again.
 func TestRefusedEnd(t *testing.T) {
-	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
-	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	w := newWorld(t, smallLog)
+	ctx, b := w.ctx, w.bus
 	h := w.connect()
 	ends := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
-	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -128,11 +127,8 @@ func TestHeldUsageGoesFirst(t *testing.T) {
 // TestRefusedUsage: the log is full and refuses a report. The report is stored when the log has room again. A newer
 // report takes its place.
 func TestRefusedUsage(t *testing.T) {
-	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 128 << 10 })
-	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	w := newWorld(t, smallLog)
+	ctx, b := w.ctx, w.bus
 	h := w.connect(pool)
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
 	turns := map[string]*harness.Turn{}

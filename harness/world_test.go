@@ -37,13 +37,16 @@ type world struct {
 	folded map[string]*session.State // as last read
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, change ...natstest.BusOption) *world {
 	t.Helper()
 	s := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	t.Cleanup(cancel)
-	return &world{t: t, server: s, bus: natstest.Bus(t, s), ctx: ctx, folded: map[string]*session.State{}}
+	return &world{t: t, server: s, bus: natstest.Bus(t, s, change...), ctx: ctx, folded: map[string]*session.State{}}
 }
+
+// smallLog gives the cell a log that is soon full.
+func smallLog(c *bus.Config) { c.LogBytesMax = 128 << 10 }
 
 func (w *world) connect(change ...func(*harness.Config)) *harness.Harness {
 	w.t.Helper()
