@@ -41,7 +41,8 @@ func TestWorkEndsWhileOptionsWaits(t *testing.T) {
 			<-begun
 			cancel()
 			select {
-			case <-done:
+			case err := <-done:
+				check(t, err)
 			case <-time.After(harness.LastWordMax + 10*time.Second):
 				t.Error("Work waits for Options after its context has ended")
 			}
