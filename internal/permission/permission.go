@@ -245,7 +245,7 @@ func Service(c events.Cell, name string) Grant {
 			"$KV."+c.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
 			presence.Subject(c), consumer.Subject(c))
 		for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} { // to end consumers of others
-			g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>")
+			g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>", removes(s, "*"))
 		}
 		g.Brokers = []Question{connections(c), consumers(c)}
 	}

@@ -18,8 +18,8 @@ const (
 )
 
 // endUncounted ends the consumers that no limit of the broker counts: a user can make any number of them, each takes
-// memory of a node, and the user says how long. One without a subscription ends 10 s later; one with a subscription is
-// that of a person, and is only reported.
+// memory of a node, and the user says how long. Sourcing ones are deleted. A direct one without a subscription ends
+// 10 s later; one with a subscription is that of a person, and is only reported.
 func (r *Reconciler) endUncounted(ctx context.Context) error {
 	next := time.NewTimer(uncountedEvery)
 	defer next.Stop()
@@ -50,7 +50,7 @@ func (r *Reconciler) lookForUncounted(ctx context.Context) time.Duration {
 		return uncountedEvery
 	}
 	r.log.Warn().AnErr("err", err).Str("entity", found[0].Stream+" "+found[0].Name).Msg(fmt.Sprintf(
-		"%d consumers that the broker counts for no limit: %d of them end when they are %s without a subscription; "+
-			"`holdfast doctor` names those that stay", len(found), ended, consumer.UncountedIdleMax))
+		"%d consumers that the broker counts for no limit: %d of them are deleted, or end when they are %s without a "+
+			"subscription; `holdfast doctor` names those that stay", len(found), ended, consumer.UncountedIdleMax))
 	return uncountedAgain
 }

@@ -117,3 +117,55 @@ func (w *world) many(t *testing.T, u *account, request func(n int) (subject stri
 		}
 	}
 }
+
+// TestSourcingConsumers: nats-server counts no consumer that a request calls sourcing, either, but has it in its lists.
+// An operator sees which they are, and the reconciler deletes them, also durable ones, those that have a subscription,
+// and those on streams that no service consumes.
+func TestSourcingConsumers(t *testing.T) {
+	w := start(t)
+	operator, err := bus.Open(t.Context(), w.config("root", events.ClassPerson, "root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(operator.Close)
+	made := 0
+	for _, x := range []struct {
+		user           *account
+		stream, filter string
+	}{
+		{w.harness(), "HF_LOG", "hf.log.my-agent.>"}, {w.ann(), "HF_LOG", "hf.log.>"},
+		{w.ann(), "HF_FEED", ">"}, {w.ann(), "KV_hf_state", ">"}, {w.ann(), "KV_hf_leases", ">"},
+	} {
+		inbox := x.user.NewInbox()
+		if _, err := x.user.SubscribeSync(inbox); err != nil {
+			t.Fatal(err)
+		}
+		for _, config := range []map[string]any{
+			{"durable_name": "DURABLE", "ack_policy": "explicit", "num_replicas": 3},
+			{"ack_policy": "none", "num_replicas": 1, "deliver_subject": inbox,
+				"inactive_threshold": int64(uncountedFor)},
+			{"ack_policy": "explicit", "num_replicas": 1, "inactive_threshold": int64(uncountedFor)},
+		} {
+			name := fmt.Sprint("sourcing-", made)
+			if config["durable_name"] != nil {
+				config["durable_name"] = name
+			}
+			config["name"], config["sourcing"], config["filter_subject"] = name, true, x.filter
+			config["deliver_policy"] = "new"
+			body, err := json.Marshal(map[string]any{"stream_name": x.stream, "action": "create", "config": config})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, err := x.user.Request("$JS.API.CONSUMER.CREATE."+x.stream+"."+name+"."+x.filter, body, patience)
+			if err != nil || strings.Contains(string(reply.Data), `"error"`) {
+				t.Fatalf("%s of %s: %v %+v", config, x.stream, err, reply)
+			}
+			made++
+		}
+	}
+	if found := uncountedNow(t, operator); found != made {
+		t.Errorf("the brokers tell an operator of %d of %d", found, made)
+	}
+	natstest.Until(t, "the reconciler to delete them", func() bool { return uncountedNow(t, operator) == 0 })
+	w.works(t)
+}

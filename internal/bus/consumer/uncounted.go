@@ -36,10 +36,12 @@ func Imported(c events.Cell) string { return c.Prefix() + ".broker.account.*" }
 // Subject is where the brokers answer with the streams of the cell's account, and their consumers.
 func Subject(c events.Cell) string { return c.Prefix() + ".broker.account.JSZ" }
 
-// Uncounted is a consumer that nats-server counts for no limit and has in no list: its request called it direct, as the
-// broker calls the consumers of its own mirrors. Nothing in Holdfast makes one.
+// Uncounted is a consumer that nats-server counts for no limit: its request called it direct or sourcing, as the broker
+// calls the consumers of its own mirrors and sources. Nothing in Holdfast makes one. A direct one is in no list, and no
+// request deletes it in a cluster.
 type Uncounted struct {
 	Stream, Name string
+	Sourcing     bool          // not direct: it is in the broker's lists, and can be deleted
 	To           string        // the subject that it delivers to
 	Active       bool          // a subscription has exactly this subject
 	Idle         time.Duration // how long it stays without one
@@ -48,15 +50,15 @@ type Uncounted struct {
 	config map[string]json.RawMessage
 }
 
-// Uncounted returns such consumers of the cell's streams. leaders: only those at the leaders of the streams, which can
-// be ended. Errors: [core.ErrUnreachable], with what was found, if a node has not answered; [core.ErrNotFound] where
-// nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as with permissions of an
-// earlier version.
+// Uncounted returns such consumers of the cell's streams. leaders: of the direct ones only those at the leaders of the
+// streams, which can be ended. Errors: [core.ErrUnreachable], with what was found, if a node has not answered;
+// [core.ErrNotFound] where nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as
+// with permissions of an earlier version.
 func (cs *Consumers) Uncounted(ctx context.Context, leaders bool) ([]Uncounted, error) {
 	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
-		"config": true, "stream_leader_only": leaders})
+		"config": true}) // a sourcing one with one replica may be at any node
 	if err != nil {
-		return nil, fmt.Errorf("consumers in no list: %w", err)
+		return nil, fmt.Errorf("consumers that no limit counts: %w", err)
 	}
 	missing, err := cs.nodes(ctx)
 	if err != nil {
@@ -79,17 +81,21 @@ func (cs *Consumers) Uncounted(ctx context.Context, leaders bool) ([]Uncounted, 
 	var found []Uncounted
 	wait := time.NewTimer(answersMax)
 	defer wait.Stop()
-	for {
+	for seen := map[string]bool{}; ; {
 		select {
 		case m := <-answers:
 			if len(m.Data) == 0 && m.Header.Get(pull.HeaderStatus) == noResponders {
 				return nil, fmt.Errorf("%w: no broker answers on %s", core.ErrNotFound, subject)
 			}
-			node, of, err := cs.readUncounted(m.Data)
+			node, of, err := cs.readUncounted(m.Data, leaders)
 			if err != nil {
 				return found, err
 			}
-			found = append(found, of...)
+			for _, u := range of { // each replica has a sourcing one
+				if at := u.Stream + " " + u.Name; !u.Sourcing || !seen[at] {
+					found, seen[at] = append(found, u), u.Sourcing
+				}
+			}
 			if delete(missing, node); len(missing) == 0 {
 				return found, nil
 			}
@@ -127,45 +133,69 @@ func (cs *Consumers) nodes(ctx context.Context) (map[string]bool, error) {
 	return all, nil
 }
 
-// readUncounted reads the answer of one broker, and its name.
-func (cs *Consumers) readUncounted(body []byte) (node string, found []Uncounted, err error) {
+// detail is a consumer in the answer of a broker.
+type detail struct {
+	Name   string                     `json:"name"`
+	Active bool                       `json:"push_bound"`
+	Config map[string]json.RawMessage `json:"config"`
+}
+
+// read returns what the consumer's configuration says.
+func (d detail) read(stream string) (u Uncounted, err error) {
+	if d.Config == nil {
+		return u, fmt.Errorf("consumer %s of %s: its configuration is missing", d.Name, stream)
+	}
+	u = Uncounted{Stream: stream, Name: d.Name, Active: d.Active, config: d.Config}
+	for field, to := range map[string]any{"deliver_subject": &u.To, "filter_subject": &u.filter,
+		"inactive_threshold": &u.Idle, "sourcing": &u.Sourcing} {
+		if err := json.Unmarshal(d.Config[field], to); len(d.Config[field]) > 0 && err != nil {
+			return u, fmt.Errorf("consumer %s of %s: %s: %w", d.Name, stream, field, err)
+		}
+	}
+	return u, nil
+}
+
+// readUncounted reads the answer of one broker, and its name. leaders: without direct consumers of streams that another
+// broker leads.
+func (cs *Consumers) readUncounted(body []byte, leaders bool) (node string, found []Uncounted, err error) {
 	var answer struct {
 		Server struct {
 			Name string `json:"name"`
 		} `json:"server"`
 		Data struct {
 			Streams []struct {
-				Name   string `json:"name"`
-				Direct []struct {
-					Name   string                     `json:"name"`
-					Active bool                       `json:"push_bound"`
-					Config map[string]json.RawMessage `json:"config"`
-				} `json:"direct_consumer_detail"`
+				Name    string `json:"name"`
+				Cluster *struct {
+					Leader string `json:"leader"`
+				} `json:"cluster"`
+				Listed []detail `json:"consumer_detail"`
+				Direct []detail `json:"direct_consumer_detail"`
 			} `json:"stream_detail"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", nil, fmt.Errorf("consumers in no list: %w", err)
+		return "", nil, fmt.Errorf("consumers that no limit counts: %w", err)
 	}
+	node = answer.Server.Name
 	for _, s := range answer.Data.Streams {
 		if !slices.Contains(cs.streams(), s.Name) {
 			continue
 		}
-		for _, c := range s.Direct {
-			if c.Config == nil {
-				return "", nil, fmt.Errorf("consumer %s of %s: its configuration is missing", c.Name, s.Name)
+		if leaders && s.Cluster != nil && s.Cluster.Leader != node {
+			s.Direct = nil
+		}
+		for i, d := range slices.Concat(s.Listed, s.Direct) {
+			u, err := d.read(s.Name)
+			if err != nil {
+				return "", nil, err
 			}
-			u := Uncounted{Stream: s.Name, Name: c.Name, Active: c.Active, config: c.Config}
-			for field, to := range map[string]any{"deliver_subject": &u.To, "filter_subject": &u.filter,
-				"inactive_threshold": &u.Idle} {
-				if err := json.Unmarshal(c.Config[field], to); len(c.Config[field]) > 0 && err != nil {
-					return "", nil, fmt.Errorf("consumer %s of %s: %s: %w", c.Name, s.Name, field, err)
-				}
+			direct := i >= len(s.Listed)
+			if u.Sourcing = u.Sourcing && !direct; u.Sourcing || direct {
+				found = append(found, u)
 			}
-			found = append(found, u)
 		}
 	}
-	return answer.Server.Name, found, nil
+	return node, found, nil
 }
 
 // streams returns all streams of the cell.
@@ -175,20 +205,33 @@ func (cs *Consumers) streams() []string {
 		c.FeedStream(), c.ParkedStream(), "OBJ_" + c.ObjectBucket()}
 }
 
-// EndUncounted makes the broker end such consumers as soon as they are 10 s without a subscription: no request deletes
-// one in a cluster. It returns how many it changed; those with a shorter time are left.
+// EndUncounted deletes such consumers that are sourcing. It makes the broker end the direct ones as soon as they are
+// 10 s without a subscription: no request deletes one in a cluster. It returns how many it ended or changed; direct
+// ones with a shorter time are left.
 func (cs *Consumers) EndUncounted(ctx context.Context, all []Uncounted) (int, error) {
 	var changes errgroup.Group
 	changes.SetLimit(endAtOnceMax)
 	n := 0
 	for _, u := range all {
-		if u.Idle <= UncountedIdleMax {
-			continue
+		if u.Sourcing {
+			n++
+			changes.Go(func() error { return cs.remove(ctx, u) })
+		} else if u.Idle > UncountedIdleMax {
+			n++
+			changes.Go(func() error { return cs.shorten(ctx, u) })
 		}
-		n++
-		changes.Go(func() error { return cs.shorten(ctx, u) })
 	}
 	return n, changes.Wait()
+}
+
+// remove deletes a consumer that is in the broker's lists. One that has ended meanwhile is no error.
+func (cs *Consumers) remove(ctx context.Context, u Uncounted) error {
+	err := cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
+		core.APIPrefix+"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
+	if errors.Is(err, core.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // shorten sets how long a consumer stays without a subscription. It makes none that has ended meanwhile.

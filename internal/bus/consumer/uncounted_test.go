@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestAnswersAboutUncountedConsumers(t *testing.T) {
 		of("HF_LOG", `,"config":{"inactive_threshold":"long"}`): {0, "inactive_threshold"},
 		`[`: {0, "unexpected end"},
 	} {
-		node, found, err := cs.readUncounted([]byte(body))
+		node, found, err := cs.readUncounted([]byte(body), false)
 		said := ""
 		if err != nil {
 			said = err.Error()
@@ -43,6 +44,39 @@ func TestAnswersAboutUncountedConsumers(t *testing.T) {
 		}
 		if len(found) == 1 && (found[0].To != "x" || !found[0].Active || found[0].Idle != 6*UncountedIdleMax) {
 			t.Errorf("%+v", found[0])
+		}
+	}
+}
+
+// TestDirectAndSourcingConsumers: of the listed consumers only those that are sourcing are found, and direct ones of a
+// stream that another node leads only for a reader who can end none.
+func TestDirectAndSourcingConsumers(t *testing.T) {
+	cell, err := events.NewCell("hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs := &Consumers{conn: &core.Conn{Cell: cell}}
+	const body = `{"server":{"name":"n1"},"data":{"stream_detail":[{"name":"HF_LOG","cluster":{"leader":"LEADER"},` +
+		`"consumer_detail":[{"name":"usual","config":{}},{"name":"sourcing","config":{"sourcing":true}}],` +
+		`"direct_consumer_detail":[{"name":"both","config":{"sourcing":true}}]}]}}`
+	for _, x := range []struct {
+		leader  string
+		leaders bool
+		want    string
+	}{
+		{"n1", true, "sourcing true, both false"}, {"n2", true, "sourcing true"},
+		{"n2", false, "sourcing true, both false"},
+	} {
+		_, found, err := cs.readUncounted([]byte(strings.ReplaceAll(body, "LEADER", x.leader)), x.leaders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, u := range found {
+			got = append(got, fmt.Sprint(u.Name, " ", u.Sourcing))
+		}
+		if all := strings.Join(got, ", "); all != x.want {
+			t.Errorf("%+v: %s", x, all)
 		}
 	}
 }
