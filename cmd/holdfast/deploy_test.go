@@ -170,7 +170,8 @@ func TestManifestsParse(t *testing.T) {
 		}
 		for _, m := range manifests(t, file) {
 			n++
-			if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" && m.Kind != "Kustomization" {
+			if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" &&
+				m.Kind != "Kustomization" && m.Kind != "Component" {
 				t.Errorf("%s: an object without apiVersion, kind or name: %+v", file, m)
 			}
 			for _, r := range append(m.Resources, m.Files...) {

@@ -44,6 +44,11 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 		`--from-file="$dir"; done`: cluster,
 	"for ca in clients routes; do kubectl -n holdfast create secret tls holdfast-$ca-ca " +
 		"--cert=./secrets/$ca.ca.crt --key=./secrets/$ca.ca.key; done": cluster,
+	"kubectl label namespace holdfast pod-security.kubernetes.io/enforce=restricted":                     cluster,
+	"kubectl -n holdfast create configmap nats-permissions --from-file=deploy/k8s/nats/permissions.conf": cluster,
+	"helm install cell deploy/helm/holdfast -n holdfast " +
+		"--set image.repository=registry.example.com/holdfast": "needs a " +
+		"cluster: TestChartEqualsManifests and TestChartIsAccepted of test/kube render and check the chart",
 	"kubectl apply -k deploy/k8s/cert-manager":                                   cluster,
 	"kubectl apply -k deploy/k8s/backup":                                         cluster,
 	"kubectl apply -k deploy/k8s/monitoring":                                     cluster,

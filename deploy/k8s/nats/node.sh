@@ -17,7 +17,7 @@ start)
 		sleep 5 &
 		wait $!
 	done
-	exec nats-server --config /etc/nats/nats.conf
+	exec nats-server --config "${NATS_CONFIG:-/etc/nats/nats.conf}"
 	;;
 live)
 	if ! room; then
