@@ -90,6 +90,9 @@ func (s *Service) stored(ctx context.Context, name string) error {
 func (s *Service) withdraw(ctx context.Context, q request.Withdraw) (request.Changed, error) {
 	return s.execute(ctx, q.Ref, q.By, &s.count.withdrawn,
 		func(st *session.State, _ session.Source, now time.Time) (session.Decision, error) {
+			if seq, err := s.withdrawnLongAgo(ctx, st, q); seq != 0 || err != nil {
+				return session.Decision{Seq: seq}, err
+			}
 			return Withdraw(st, q, now)
 		})
 }

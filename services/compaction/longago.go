@@ -10,34 +10,51 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// longAgoMax is how many sends look for their message in the log of a session at the same time. Others wait.
+// longAgoMax is how many requests look for their message in the log of a session at the same time. Others wait.
 const longAgoMax = 4
 
 // sentLongAgo returns the place in the log of a message that was sent before, and whose ending was displaced in the
-// document by later ones; 0 for a message that the session never had. A message under a new id reads what is new since
-// the last such request.
+// document by later ones; 0 for a message that the session never had, or that the document lists.
 func (s *Service) sentLongAgo(ctx context.Context, st *session.State, w request.Send) (uint64, error) {
-	if st.Changeable() != nil || !mayForget(st) || lists(st, w.Message) {
-		return 0, nil
+	then, err := s.listedLongAgo(ctx, st, w.Ref, w.Message)
+	if err != nil || then == nil {
+		return 0, err
+	}
+	return sentBefore(then, w, s.loop.Source(ctx))
+}
+
+// withdrawnLongAgo is [withdrawnBefore] for a message whose ending was displaced in the document by later ones. It
+// returns 0 for a message that the session never had, or that the document lists.
+func (s *Service) withdrawnLongAgo(ctx context.Context, st *session.State, w request.Withdraw) (uint64, error) {
+	then, err := s.listedLongAgo(ctx, st, w.Ref, w.Message)
+	if err != nil || then == nil {
+		return 0, err
+	}
+	return withdrawnBefore(then, w)
+}
+
+// listedLongAgo returns the session as it was when it listed a message that the document does not list any more; nil if
+// the document lists it, or if the session never had it. An id that the session never had costs a read of what is new
+// since the last such request.
+func (s *Service) listedLongAgo(ctx context.Context, st *session.State, r events.Ref, message string) (*session.State,
+	error) {
+	if st.Changeable() != nil || !mayForget(st) || lists(st, message) {
+		return nil, nil
 	}
 	select {
 	case s.reading <- struct{}{}:
 		defer func() { <-s.reading }()
 	case <-ctx.Done():
-		return 0, events.Unavailable("others look for messages of long ago: send it again")
+		return nil, events.Unavailable("others look for messages of long ago: send it again")
 	}
-	never, err := s.had.Never(ctx, w.Ref, w.Message)
+	never, err := s.had.Never(ctx, r, message)
 	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", w.Ref, err)
+		return nil, fmt.Errorf("read %s: %w", r, err)
 	}
 	if never {
-		return 0, nil
+		return nil, nil
 	}
-	then, err := s.whenListed(ctx, w.Ref, w.Message)
-	if err != nil || then == nil {
-		return 0, err
-	}
-	return sentBefore(then, w, s.loop.Source(ctx))
+	return s.whenListed(ctx, r, message)
 }
 
 // whenListed returns the session as it was just after a message ended, or was taken in if it has not ended; nil if no

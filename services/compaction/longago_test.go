@@ -14,7 +14,8 @@ import (
 
 // TestSentAgainLongAgo: a message is sent again after fifty later endings have displaced its own from the document. It
 // is taken once: the reply has its place, other content under its id is refused, and nothing is appended. A message
-// under a new id reads what is new since the last look, and not the whole log.
+// under a new id reads what is new since the last look, and not the whole log. A withdrawal of such a message has the
+// reply that it had before.
 func TestSentAgainLongAgo(t *testing.T) {
 	c := start(t)
 	s, _ := c.compaction(c.b, Default())
@@ -42,6 +43,12 @@ func TestSentAgainLongAgo(t *testing.T) {
 		h.append("s", events.TurnCompleted{Turn: p.ID})
 	}
 	takes("m1")
+	send(message(r, "m0"))
+	withdraw := func(m string) (uint64, error) {
+		return c.ask("withdraw", request.Withdraw{Ref: r, Message: m, By: "ada"})
+	}
+	withdrawn, err := withdraw("m0")
+	c.check(err)
 	takes("m2") // last turn and pending turn are those of another message
 	reads := 0
 	s.had = control.NewHad(func(ctx context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
@@ -51,15 +58,22 @@ func TestSentAgainLongAgo(t *testing.T) {
 		})
 	}, messageOf, control.HadMax)
 	before := c.state(r)
-	if lists(before, "m1") {
-		t.Fatal("the document still lists the message")
+	if lists(before, "m0") || lists(before, "m1") {
+		t.Fatal("the document still lists the messages")
 	}
 	if seq := send(message(r, "m1")); seq != sent["m1"] {
 		t.Errorf("sent again: %d, want %d", seq, sent["m1"])
 	}
-	_, err := c.ask("send", request.Send{Ref: r, Message: "m1", Content: text("other"), By: "ada"})
+	_, err = c.ask("send", request.Send{Ref: r, Message: "m1", Content: text("other"), By: "ada"})
 	if refusal, ok := errors.AsType[*events.Refusal](err); !ok || refusal.Code != 409 {
 		t.Errorf("with other content: %v", err)
+	}
+	if seq, err := withdraw("m0"); err != nil || seq != withdrawn {
+		t.Errorf("withdrawn again: %d, %v, want %d", seq, err, withdrawn)
+	}
+	_, err = withdraw("m1")
+	if refusal, ok := errors.AsType[*events.Refusal](err); !ok || refusal.Code != 409 {
+		t.Errorf("withdrawn after it was handed out: %v", err)
 	}
 	if after := c.state(r); after.Seq != before.Seq {
 		t.Errorf("the log has %d after %d", after.Seq, before.Seq)

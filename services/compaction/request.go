@@ -145,19 +145,8 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	if err != nil {
 		return session.Decision{}, err
 	}
-	if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
-		if e.Outcome == string(session.Withdrawn) {
-			return session.Decision{Seq: e.Seq}, nil
-		}
-		return session.Decision{},
-			handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
-	}
-	switch seq := s.MessageSeq(w.Message); {
-	case slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }):
-	case seq != 0:
-		return session.Decision{}, handedOut(w.Message, events.Standing{Status: session.OutcomeDelivered, Seq: seq})
-	default:
-		return session.Decision{}, events.NotFound("message", w.Message)
+	if seq, err := withdrawnBefore(s, w); seq != 0 || err != nil {
+		return session.Decision{Seq: seq}, err
 	}
 	was := s.Pending.Turn
 	d.Add(events.MessageWithdrawn{Message: w.Message, By: w.By})
@@ -166,6 +155,25 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	}
 	d.decide()
 	return session.Decision{Facts: d.Facts}, nil
+}
+
+// withdrawnBefore returns the place in the log of the withdrawal of a message that was withdrawn before, 0 for a message
+// that waits in the queue. A message that was handed out is refused, and so is one that the session does not list.
+func withdrawnBefore(s *session.State, w request.Withdraw) (uint64, error) {
+	e, ended := s.Ended(session.EntityMessage, w.Message)
+	seq := s.MessageSeq(w.Message)
+	switch {
+	case ended && e.Outcome == string(session.Withdrawn):
+		return e.Seq, nil
+	case ended:
+		return 0, handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
+	case slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }):
+		return 0, nil
+	case seq != 0:
+		return 0, handedOut(w.Message, events.Standing{Status: session.OutcomeDelivered, Seq: seq})
+	default:
+		return 0, events.NotFound("message", w.Message)
+	}
 }
 
 func handedOut(message string, stands events.Standing) error {
