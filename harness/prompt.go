@@ -239,7 +239,7 @@ func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f e
 			return s.readAnswer(ctx, f.Prompt, settled)
 		}
 	}
-	answered := t.asks()
+	answered := t.waits()
 	select {
 	case <-w.done:
 		answered()

@@ -365,6 +365,14 @@ func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
 // Progress is [Session.Progress].
 func (t *Turn) Progress() { t.s.Progress() }
 
+// WaitFor runs wait, in which the handler waits for other turns of this process: those of sub-agents, for instance.
+// Meanwhile the turn does not count for [Worker.TurnsMax], so that the turns that it waits for can begin. When wait has
+// returned, the turn continues at once, as one that was answered. WaitFor returns the error of wait.
+func (t *Turn) WaitFor(wait func() error) error {
+	defer t.waits()()
+	return wait()
+}
+
 // ToolOptions says what a call is.
 type ToolOptions struct {
 	ID         string // default: a new one. An id that is open already is attached to

@@ -54,8 +54,10 @@ type Worker struct {
 	// Sessions are the sessions whose requests are taken. Those of all others stay pending. nil: all sessions.
 	Sessions []string
 	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending. A turn whose
-	// handler waits in [Turn.Ask] does not count, and continues at once when it is answered, so more turns may run for
-	// a while: with 1, too, two handlers can run at the same time if they ask.
+	// handler waits in [Turn.Ask] or [Turn.WaitFor] does not count, and continues at once when the wait is over, so
+	// more turns may run for a while: with 1, too, two handlers can run at the same time if they ask. A handler that
+	// waits for another turn of this process, such as a sub-agent's, does so in [Turn.WaitFor]: otherwise TurnsMax
+	// handlers that wait leave no place for the turns that they wait for.
 	TurnsMax int
 }
 

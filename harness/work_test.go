@@ -496,6 +496,42 @@ func TestAQuestionTakesNoPlace(t *testing.T) {
 	w.awaiting("c", "p1")
 }
 
+// TestATurnWaitsForASubAgent: with one turn at a time, a handler waits for the turn of a session that works for its own.
+// That turn begins, and the handler gets the error of its wait.
+func TestATurnWaitsForASubAgent(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	ran, waited := make(chan struct{}), make(chan error, 1)
+	failed := errors.New("the sub-agent failed")
+	w.work(h, harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+		if turn.Session().ID() == "child" {
+			close(ran)
+			return nil
+		}
+		waited <- turn.WaitFor(func() error {
+			w.released(h, "child")
+			w.request("child", "t1", "x")
+			select {
+			case <-ran:
+				return failed
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		return nil
+	}})
+	w.released(h, "parent")
+	w.request("parent", "t1", "x")
+	select {
+	case err := <-waited:
+		if !errors.Is(err, failed) {
+			t.Errorf("the wait ended with %v", err)
+		}
+	case <-time.After(90 * time.Second):
+		t.Fatal("the turn of the sub-agent does not run")
+	}
+}
+
 // TestWorkLeavesWhatIsOwned: an old work view shows a session without an owner that another process has claimed since:
 // it is left alone.
 func TestWorkLeavesWhatIsOwned(t *testing.T) {
