@@ -6,9 +6,9 @@ package harness
 // their sub-agents could take all places, and no sub-agent would begin. A turn that was answered continues at once, so for a while more turns than that may
 // run: no answer waits behind other turns, and a handler that holds a lock while it asks waits for no other handler.
 type place struct {
-	loop *workLoop
-	waits int // how many Asks and WaitFors of its turn wait; guarded by the loop
-	left bool // the goroutine has ended; guarded by the loop
+	loop  *workLoop
+	waits int  // how many Asks and WaitFors of its turn wait; guarded by the loop
+	left  bool // the goroutine has ended; guarded by the loop
 }
 
 // wait frees the place while an Ask or a WaitFor waits. The caller calls the function that it returns when the wait is
