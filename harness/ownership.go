@@ -53,7 +53,8 @@ type Adopt struct {
 // an earlier process left: [Harness.Work] runs it again, or [Session.OpenTurn] has its handle for a program that runs
 // its turns itself. The calls of that turn are not adopted: [Step] and [Turn.Ask] find what has become of them. A turn
 // that was adopted three times, with no result in between, or twenty times, is left to recovery, which limits how often
-// it is resumed. A process that continues its turn after a lost lease adopts it, too. So is every turn of a session whose policy does not resume turns by itself.
+// it is resumed. A process that continues its turn after a lost lease adopts it, too. Every turn of a session whose
+// policy does not resume turns by itself is left to recovery.
 // After an error the session is not this process's, or is given up; see Uncertain outcomes. Errors: those of
 // [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
 func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session, error) {

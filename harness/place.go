@@ -3,8 +3,9 @@ package harness
 // place is the place of a session among those that a Work serves at once. A turn that waits for people in a [Turn.Ask]
 // does not take it: else [Worker.TurnsMax] people who do not answer would keep the answers, messages and stops of all
 // other sessions from the agent. Nor does a turn that waits for other turns in [Turn.WaitFor]: else turns that wait for
-// their sub-agents could take all places, and no sub-agent would begin. A turn that was answered continues at once, so for a while more turns than that may
-// run: no answer waits behind other turns, and a handler that holds a lock while it asks waits for no other handler.
+// their sub-agents could take all places, and no sub-agent would begin. A turn that was answered continues at once, so
+// for a while more turns than that may run: no answer waits behind other turns, and a handler that holds a lock while
+// it asks waits for no other handler.
 type place struct {
 	loop  *workLoop
 	waits int  // how many Asks and WaitFors of its turn wait; guarded by the loop

@@ -496,8 +496,8 @@ func TestAQuestionTakesNoPlace(t *testing.T) {
 	w.awaiting("c", "p1")
 }
 
-// TestATurnWaitsForASubAgent: with one turn at a time, a handler waits for the turn of a session that works for its own.
-// That turn begins, and the handler gets the error of its wait.
+// TestATurnWaitsForASubAgent: with one turn at a time, a handler waits for the turn of another session. That turn
+// begins, and the handler gets the error of its wait.
 func TestATurnWaitsForASubAgent(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()

@@ -75,7 +75,7 @@ type Unreadable struct {
 
 // Work says what the sidecar asks the agent to do.
 type Work struct {
-	TurnsMax int  `json:"turns_max,omitempty"` // turns and compactions at once; default 16; one that waits in ask does not count
+	TurnsMax int  `json:"turns_max,omitempty"` // at once, without those that wait in ask; default 16
 	Options  bool `json:"options,omitempty"`   // ask for the options of turns that have none
 	Compact  bool `json:"compact,omitempty"`   // ask for compactions; else each fails as runtime_not_ready
 }

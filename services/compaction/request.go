@@ -157,8 +157,8 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	return session.Decision{Facts: d.Facts}, nil
 }
 
-// withdrawnBefore returns the place in the log of the withdrawal of a message that was withdrawn before, 0 for a message
-// that waits in the queue. A message that was handed out is refused, and so is one that the session does not list.
+// withdrawnBefore returns the place in the log of the withdrawal of a message that was withdrawn before, 0 for one that
+// waits in the queue. A message that was handed out is refused, and so is one that the session does not list.
 func withdrawnBefore(s *session.State, w request.Withdraw) (uint64, error) {
 	e, ended := s.Ended(session.EntityMessage, w.Message)
 	seq := s.MessageSeq(w.Message)
