@@ -126,7 +126,7 @@ func (f *folder) parked(ctx context.Context, under []bus.Pending) {
 	}
 	if failed > 0 {
 		f.count.parkFailed.Add(uint64(failed))
-		f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read were not parked: they are in the log",
-			failed)
+		f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read were not parked, or the broker did not "+
+			"confirm it within %s: they are in the log", failed, parkPatience)
 	}
 }
