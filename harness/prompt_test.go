@@ -2,6 +2,8 @@ package harness_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -266,5 +268,18 @@ func TestChoiceOf(t *testing.T) {
 	}
 	if a.Status = session.Expired; a.ChoiceOf("env") != "" {
 		t.Errorf("of a prompt that has expired: %q", a.ChoiceOf("env"))
+	}
+}
+
+// TestAskRefusesWhatCannotBeEncoded: a question with a value that JSON does not have is not asked.
+func TestAskRefusesWhatCannotBeEncoded(t *testing.T) {
+	w := newWorld(t)
+	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
+	_, err := s.Ask(w.ctx, harness.Prompt{ID: "p1", Title: "go?", Native: func() {}})
+	if unsupported, ok := errors.AsType[*json.UnsupportedTypeError](err); !ok || unsupported == nil {
+		t.Errorf("got %v, want an error of encoding/json", err)
+	}
+	if st := w.state("s"); len(st.Prompts) > 0 {
+		t.Errorf("it was asked: %+v", st.Prompts)
 	}
 }

@@ -204,3 +204,26 @@ func TestARestoredLogFencesWhoKnowsMore(t *testing.T) {
 		t.Errorf("the session ends at %d, want %d", st.Seq, at)
 	}
 }
+
+// TestARestoredLogThatEndsEarlier: the files of the broker are replaced by an older copy, and nothing is stored at the
+// place of the last commit that a living process has stored. That process learns of it at its next append, which stores
+// nothing.
+func TestARestoredLogThatEndsEarlier(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	old := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*patience })
+	s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
+	restore, at := w.backup(), w.state("s").Seq
+	check(t, s.Append(w.ctx, events.TurnStarted{Turn: "lost", Cause: events.CauseMessage}))
+	l.down.Store(true)
+	l.cut()
+	restore()
+	w.unread("s")
+	l.down.Store(false)
+	wantErr(t, s.Append(w.ctx, events.TurnCompleted{Turn: "lost"}), harness.ErrFenced)
+	w.unread("s")
+	if st := w.state("s"); st.Seq != at {
+		t.Errorf("the session ends at %d, want %d", st.Seq, at)
+	}
+}
