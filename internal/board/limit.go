@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,7 +29,8 @@ const (
 	waitMax     = 6 * time.Second      // the longest that an attempt waits; then come [tryFor] and the response
 	crowdMax    = 64                   // attempts of a lane that wait
 	laneAtOnce  = 2                    // attempts of a lane that are tried at once
-	lanesMax    = 16_384               // lanes that are remembered
+	lanesMax    = 65_536               // lanes that are remembered
+	shares      = 64                   // lanes of one address, at most
 )
 
 // proof returns the value of [KnownCookie] for a name.
@@ -52,6 +54,14 @@ func (d *door) remember(w http.ResponseWriter, r *http.Request, name string) {
 	c := cookie(KnownCookie, d.proof(name))
 	c.MaxAge = int(knownFor / time.Second)
 	http.SetCookie(w, c)
+}
+
+// laneOf returns the lane of a browser that has not logged in before: its address and a share of all names. Which names
+// are in one share follows from the secret, so no program can choose a name that has the share of another one.
+func (d *door) laneOf(address, name string) string {
+	h := hmac.New(sha256.New, d.secret)
+	h.Write([]byte("share\x00" + name)) // a proof is of a name without a NUL
+	return fmt.Sprintf("%s %d", addressOf(address), h.Sum(nil)[0]%shares)
 }
 
 // newSecret returns a secret that ends with the process.
@@ -94,7 +104,7 @@ func newGate() *gate {
 	return &gate{places: make(chan struct{}, attemptsMax), lanes: map[string]*lane{}}
 }
 
-// lane is the attempts of one address, or of the browsers that have logged in with one name.
+// lane is the attempts of a share of the names from one address, or of the browsers that have logged in with one name.
 type lane struct {
 	places chan struct{}
 

@@ -49,8 +49,13 @@ func newAttempts(t *testing.T) *attempts {
 // logIn posts a login of ann from an address, and returns the status and how long it took.
 func (a *attempts) logIn(address, password, known string) (status int, took time.Duration) {
 	a.t.Helper()
+	return a.logInAs("ann", address, password, known)
+}
+
+func (a *attempts) logInAs(name, address, password, known string) (status int, took time.Duration) {
+	a.t.Helper()
 	r := httptest.NewRequestWithContext(a.t.Context(), http.MethodPost, "/login",
-		strings.NewReader(`{"name":"ann","password":"`+password+`"}`))
+		strings.NewReader(`{"name":"`+name+`","password":"`+password+`"}`))
 	r.Header = http.Header{"Origin": {origin}, "Content-Type": {jsonKind}}
 	if known != "" {
 		r.Header.Set("Cookie", KnownCookie+"="+known)
@@ -116,6 +121,46 @@ func TestGuessesOfAnAddressAreSlow(t *testing.T) {
 		// The right password waits for its turn, and is tried.
 		if status, took := a.logIn(attacker, "secret", ""); status != 204 || took > waitMax {
 			t.Errorf("the right password of that address: %d after %s", status, took)
+		}
+	})
+}
+
+// Guesses at the name of one person do not delay another person at the same address. Invented names do not give an
+// address more attempts than its lanes have.
+func TestGuessesAtOneNameDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAttempts(t)
+		const shared = "192.0.2.1:1000"
+		other := "bob"
+		for i := 0; i < 100 && a.h.door.laneOf(shared, other) == a.h.door.laneOf(shared, "ann"); i++ {
+			other = fmt.Sprint("bob", i)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 2 * crowdMax {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					a.logInAs(other, shared, "guess", "")
+					<-time.After(brokersTake)
+				}
+			})
+		}
+		<-time.After(3 * time.Second)
+		if status, _ := a.logInAs(other, shared, "guess", ""); status != http.StatusTooManyRequests {
+			t.Errorf("a further guess at that name: %d, want 429", status)
+		}
+		for range 20 {
+			if status, took := a.logIn(shared, "secret", ""); status != 204 || took > 2*brokersTake {
+				t.Errorf("the first login of another person: %d after %s", status, took)
+			}
+		}
+		stop()
+		wg.Wait()
+		for i := range 50 * shares {
+			a.h.door.unknown.lane(a.h.door.laneOf("192.0.2.9:1", fmt.Sprint("invented", i)), time.Now())
+		}
+		if got := len(a.h.door.unknown.lanes); got > 2*shares {
+			t.Errorf("two addresses have %d lanes", got)
 		}
 	})
 }

@@ -46,7 +46,7 @@ type door struct {
 	cell    Cell
 	at      Cluster
 	secret  []byte
-	unknown *gate // for browsers that have not logged in before, by their addresses
+	unknown *gate // for browsers that have not logged in before, by their addresses and names
 	known   *gate // for those that have, by their names
 	doctors doctors
 	try     func(ctx context.Context, address string, trust *tls.Config, headers http.Header) error
@@ -199,7 +199,7 @@ func forget(w http.ResponseWriter) {
 // check asks the brokers about a login as a page would: with cookies, from the board's origin. Every path by which a
 // password can be tried leads here.
 func (d *door) check(r *http.Request, name, cookies string) error {
-	gate, lane := d.unknown, addressOf(r.RemoteAddr)
+	gate, lane := d.unknown, d.laneOf(r.RemoteAddr, name)
 	if d.knows(r, name) {
 		gate, lane = d.known, name
 	}
