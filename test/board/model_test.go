@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	served "github.com/holdfast-dev/holdfast/internal/board"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -54,6 +55,45 @@ func writers() string {
 		lines = append(lines, fmt.Sprintf("%q:%s", spec.Kind, by))
 	}
 	return "{" + strings.Join(lines, ",") + "}"
+}
+
+// The page drops what it has read about rows when nothing asks for it any more: it may be open for weeks.
+func TestWhatIsNoLongerShownIsDropped(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{Title: "Paint the wall"})
+	c.ask(s, turn, "colour", question("colour", "Which colour?", "red"))
+	p := board(t, c, "")
+	p.shows("Paint the wall")
+	p.press("j")
+	p.press("1")
+	got := eval[string](p, `(async () => {
+		const { app } = holdfast;
+		const { inbox } = app;
+		app.documents.get('["painter","gone"]');
+		for (const version of ["painter/gone@1", "painter/gone@2"]) {
+			inbox.draft(version).reason = "no";
+			inbox.selected.add(version);
+			inbox.shown.add(version);
+			inbox.inputs.get(version);
+			inbox.ends.found.set(version, {}); // no row has it
+		}
+		inbox.verdicts.set("painter/gone", {});
+		inbox.asked.get('{"harness":"painter","session":"gone","prompt":"p"}');
+		app.sweep();
+		const { length: kept } = [...app.documents.found.keys()].filter((key) => key.includes("gone"));
+		const drawnAgain = () => new Promise((done) => {
+			app.draw();
+			requestAnimationFrame(() => requestAnimationFrame(done));
+		});
+		await drawnAgain();
+		app.sweep();
+		const sizes = [inbox.drafts, inbox.selected, inbox.shown, inbox.inputs.found, inbox.ends.found, inbox.verdicts,
+			inbox.asked.found].map((m) => m.size);
+		return [kept, [...app.documents.found.keys()], sizes].join(" ");
+	})()`)
+	if want := `1 ["painter","wall"] 1,0,0,0,0,0,0`; got != want {
+		t.Errorf("kept: %s, want %s", got, want)
+	}
 }
 
 // TestViewModels runs the page's pure functions in the browser, without a broker.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,4 +238,21 @@ func TestSessionIsCompactedOnItsPage(t *testing.T) {
 	p.wait(`document.querySelector("#phase").textContent === "compacting"`)
 	p.asks("Compact", "compact: ")
 	p.shot("compacting")
+}
+
+// The link of a prompt that was settled while its page was open says what became of it after the people's view has
+// dropped it, by whom, and not what was known before.
+func TestLinkOfASettledPrompt(t *testing.T) {
+	c := newCell(t)
+	c.end(syscall.SIGTERM)
+	c.start("--settled-prompts-kept-for", "3s")
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{Title: "Paint the wall"})
+	p := board(t, c, "#/p/painter/wall/colour")
+	p.shows("painter/wall colour does not wait")
+	c.ask(s, turn, "colour", question("colour", "Which colour?", "red"))
+	p.shows("Which colour?")
+	c.request(c.connect(), "ledger.answer", map[string]any{"harness": "painter", "session": "wall", "prompt": "colour",
+		"by": "bob", "answers": []map[string]any{{"question": "colour", "selected": []string{"red"}}}})
+	p.wait(`document.querySelector("#gone")`)
+	p.shows("painter/wall colour no longer waits: answered by bob at ")
 }

@@ -27,6 +27,7 @@ export class Inbox {
     this.late = new Map(); // group → rows that wait and are held
     this.shown = new Set(); // versions of permissions whose whole input was on the screen
     this.inputs = new Lookups((version) => this.#readInput(version), () => app.draw());
+    this.asked = new Lookups((name) => readEnd(app.net, JSON.parse(name)), () => app.draw()); // of a link without a row
     this.gone = new Map(); // key → row that the bucket no longer has: it stays in its place under a hand
     this.ends = new Lookups((version) => readEnd(app.net, this.#goneAs(version)), () => app.draw());
     const { rows } = app.bucket;
@@ -52,6 +53,16 @@ export class Inbox {
     for (const key of this.gone.keys()) {
       if (!drawn.has(key) || this.app.bucket.rows.has(key)) this.gone.delete(key);
     }
+  }
+
+  // sweep drops what is about rows that are neither in the bucket nor in the list.
+  sweep() {
+    const versionIs = (version) => this.rows.get(version.slice(0, version.lastIndexOf("@")))?.version === version;
+    for (const known of [this.drafts, this.selected, this.shown]) {
+      for (const version of known.keys()) if (!versionIs(version)) known.delete(version);
+    }
+    for (const key of this.verdicts.keys()) if (!this.rows.has(key)) this.verdicts.delete(key);
+    for (const lookups of [this.inputs, this.ends, this.asked]) lookups.sweep();
   }
 
   // update takes the rows of the bucket into the list. calm says that no hand is on the list.
@@ -91,6 +102,7 @@ export class Inbox {
 
   // #link shows the row that the address names, also when it is decided, and opens it once.
   #link(row) {
+    this.asked.forget(JSON.stringify(this.only)); // what was read before the prompt waited is old
     if (!this.order.includes(row.key)) this.order.push(row.key);
     if (!this.linked) this.current = row.key;
     this.linked = true;
@@ -400,12 +412,10 @@ function onlyBar(inbox, groups) {
 // gonePart says what is known about a prompt of a link that is not in the people's view.
 function gonePart(inbox) {
   const { harness, session, prompt } = inbox.only;
-  const { value, error } = inbox.app.documents.get(JSON.stringify([harness, session]));
-  const end = value?.recent?.findLast((e) => e.entity === "prompt" && e.id === prompt);
+  const { value, error } = inbox.asked.get(JSON.stringify(inbox.only));
   const what = nameOf(`${harness}/${session} ${prompt}`);
-  if (end) {
-    const became = doc.became({ status: end.outcome, reason: end.reason, at: end.at }, inbox.app.now());
-    return html`<p class="note" id="gone">${what} no longer waits: ${became}.</p>`;
+  if (value) {
+    return html`<p class="note" id="gone">${what} no longer waits: ${doc.became(value, inbox.app.now())}.</p>`;
   }
   return html`<p class="note" id="gone">${what} does not wait${error ? html` (${visible(error)})` : nothing}.</p>`;
 }

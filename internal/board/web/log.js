@@ -86,7 +86,8 @@ function pull(net, stream, name, count) {
   });
 }
 
-// Lookups loads things once, in the background, when they are first asked for.
+// Lookups loads things once, in the background, when they are first asked for. It keeps those that are still asked for:
+// sweep, at long intervals, drops the others.
 export class Lookups {
   // load returns a promise of the thing for a key. onChange is called when one has arrived.
   constructor(load, onChange, max = 500) {
@@ -94,10 +95,12 @@ export class Lookups {
     this.onChange = onChange;
     this.max = max;
     this.found = new Map(); // key → {value} or {error}; {} while it is loaded
+    this.used = new Set(); // keys that were asked for since the last sweep
   }
 
   // get returns {value}, {error}, or {} while the thing is loaded.
   get(key) {
+    this.used.add(key);
     const known = this.found.get(key);
     if (known) return known;
     if (this.found.size >= this.max) this.found.delete(this.found.keys().next().value);
@@ -114,6 +117,12 @@ export class Lookups {
   forget(key) {
     if (key !== undefined) this.found.delete(key);
     else for (const [k, entry] of this.found) if (entry.error) this.found.delete(k);
+  }
+
+  // sweep drops what was not asked for since the last sweep.
+  sweep() {
+    for (const key of this.found.keys()) if (!this.used.has(key)) this.found.delete(key);
+    this.used.clear();
   }
 }
 

@@ -16,6 +16,7 @@ import { clock, visible } from "./text.js";
 
 const calmAfter = 3_000; // ms without a key or a pointer over the list, after which rows may move
 const tick = 1_000; // ms between two drawings while nothing changes
+const sweeps = 60_000; // ms between two sweeps of what no drawn row is about
 
 const stored = {
   get: (name) => {
@@ -68,10 +69,17 @@ class App {
     document.addEventListener("visibilitychange", () => this.draw());
     for (const name of ["scroll", "resize"]) window.addEventListener(name, () => this.#drewInput());
     setInterval(() => this.changed(), tick);
+    setInterval(() => this.sweep(), sweeps);
     this.#route();
     await this.net.open(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/nats`);
     this.bucket.run();
     this.page?.start();
+  }
+
+  // sweep drops what was read about rows that are drawn no more: a page may be open for weeks.
+  sweep() {
+    this.documents.sweep();
+    this.inbox.sweep();
   }
 
   #status(status) {
@@ -81,6 +89,7 @@ class App {
       this.page?.bucket.restart();
       this.documents.forget();
       this.inbox.inputs.forget();
+      this.inbox.asked.forget();
     }
     this.draw();
   }
@@ -102,8 +111,8 @@ class App {
     const [harness, session] = JSON.parse(key);
     const reply = await this.net.ask("ledger", "get", { harness, session });
     if (reply.code !== 200) throw new Error(reply.text || `code ${reply.code}`);
-    const { title, parent, recent } = reply.body.document; // what the inbox shows: many documents are kept
-    return { title, parent, recent: (recent ?? []).filter((e) => e.entity === "prompt") };
+    const { title, parent } = reply.body.document; // what the inbox shows: many documents are kept
+    return { title, parent };
   }
 
   person() {
