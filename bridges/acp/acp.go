@@ -110,6 +110,9 @@ type Config struct {
 	// AskTool returns the MCP server with the question tool for a session, as the protocol writes it. The key names the
 	// session to the tool. nil: agents get no such tool.
 	AskTool func(key string) json.RawMessage
+	// Forms reports, when an editor that shows no forms connects, whether people can answer elsewhere. Then the proxy
+	// says to the agent that forms are shown, and people answer them outside of the editor. nil: they cannot.
+	Forms func() bool
 }
 
 // Report counts what was not translated.
@@ -141,7 +144,9 @@ type Proxy struct {
 	held     *held
 
 	phase    phase
-	init     json.RawMessage            // what the editor said in initialize
+	init     json.RawMessage            // what initialize said to the agent
+	forms    bool                       // the editor shows forms
+	offered  bool                       // initialize said that forms are shown, and the editor shows none
 	greeting json.RawMessage            // what the agent replied
 	caps     map[string]json.RawMessage // what the agent can do
 	auth     json.RawMessage            // what the editor said in authenticate; in memory only
@@ -325,7 +330,7 @@ func (p *Proxy) record(s *session, facts ...events.Fact) {
 func (p *Proxy) editorAsks(q *asking) {
 	m := q.msg
 	if m.method == "initialize" && p.greet {
-		p.greet = false
+		p.greet, p.forms = false, showsForms(m.params)
 		p.answer(q, replyTo(q.id, "result", p.greeting))
 		return
 	}
@@ -338,6 +343,9 @@ func (p *Proxy) editorAsks(q *asking) {
 		"session/set_model", "session/set_config_option")
 	if id := m.sessionID(); m.method == methodLoad && id != "" {
 		p.session(id).loading = true
+	}
+	if m.method == "initialize" {
+		m = p.withForms(m)
 	}
 	q.msg = p.withTool(m)
 	p.forward(q)
@@ -385,6 +393,10 @@ func (p *Proxy) agentReplies(m message) {
 
 // agentAsks passes a request of the agent to the editor.
 func (p *Proxy) agentAsks(m message) {
+	if p.offered && m.method == methodElicitation && !isTool(m.id) && !p.isAnswerable(m) {
+		p.send(Agent, replyTo(m.id, "result", (&form{unasked: true}).reply(harness.Answer{})))
+		return
+	}
 	id := p.nextID()
 	a := &ask{id: m.id}
 	p.asks[id] = a
@@ -404,7 +416,7 @@ func (p *Proxy) agentAsks(m message) {
 	case p.away && a.prompt == nil:
 		delete(p.asks, id)
 		p.send(Agent, errorTo(a.id, codeInternal, textAway))
-	case p.away, isTool(a.id) && !p.showsForms():
+	case p.away, p.isHidden(m.method, a.id):
 		delete(p.asks, id)
 	default:
 		p.send(Editor, m.withID(number(id)))

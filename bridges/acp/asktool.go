@@ -206,12 +206,6 @@ func (p *Proxy) openedWith(request json.RawMessage, session string) {
 	delete(p.named, string(request))
 }
 
-// showsForms reports whether the editor shows forms.
-func (p *Proxy) showsForms() bool {
-	form := members(members(members(p.init)["clientCapabilities"])["elicitation"])["form"]
-	return form != nil && string(form) != "null"
-}
-
 // AskTool is the MCP server of the question tool. It serves one agent on its input and output.
 type AskTool struct {
 	In  io.Reader

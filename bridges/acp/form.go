@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -39,6 +40,53 @@ type formField struct {
 	question events.Question
 	values   []json.RawMessage // of the options, in their order
 	names    []string          // of the options, for the agent
+}
+
+// showsForms reports whether an editor that says this in initialize shows forms.
+func showsForms(init json.RawMessage) bool {
+	form := members(members(members(init)["clientCapabilities"])["elicitation"])["form"]
+	return form != nil && string(form) != "null"
+}
+
+// withForms tells the agent that forms are shown, if the editor shows none and people can answer elsewhere.
+func (p *Proxy) withForms(m message) message {
+	p.forms = showsForms(m.params)
+	p.offered = !p.forms && members(m.params) != nil && p.cfg.Forms != nil && p.cfg.Forms()
+	if !p.offered {
+		return m
+	}
+	caps := members(m.params)["clientCapabilities"]
+	caps = withMember(caps, "elicitation", withMember(members(caps)["elicitation"], "form", json.RawMessage("{}")))
+	with, err := parse(splice(m.raw, m.spans, "params", withMember(m.params, "clientCapabilities", caps)))
+	if err != nil {
+		p.offered = false
+		return m
+	}
+	return with
+}
+
+// isHidden reports whether the editor is not shown a request of the agent, because it shows no forms.
+func (p *Proxy) isHidden(method string, id json.RawMessage) bool {
+	return !p.forms && (isTool(id) || p.offered && method == methodElicitation)
+}
+
+// isAnswerable reports whether people can answer an elicitation outside of the editor: the log has its questions.
+func (p *Proxy) isAnswerable(m message) bool {
+	params := members(m.params)
+	if p.sessions[m.sessionID()] == nil {
+		return false
+	}
+	f := formOf(p.cfg.Content, text(params["message"]), params)
+	return !f.plain && !f.unasked
+}
+
+// withdrawHidden withdraws what the editor is not shown: it cannot answer that itself when it cancels the turn.
+func (p *Proxy) withdrawHidden(s *session) {
+	for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
+		if q := p.prompts[key]; q.s == s && !q.lost && p.isHidden(q.msg.method, q.agent) {
+			p.withdraw(q, reasonEditor)
+		}
+	}
 }
 
 // elicitationAsked records a question of the agent. Its answer is the result of the call that asks it.

@@ -124,6 +124,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 	}
 	proxied := Config{Run: rand.Text()[:12], Content: r.Content}
+	if !r.Content.Hidden() { // else no person could read the question
+		proxied.Forms = st.reached
+	}
 	var asking *tools
 	if len(r.AskTool) > 0 {
 		var err error

@@ -42,6 +42,7 @@ type store struct {
 	decided chan decision
 	stops   chan stopped
 	up      chan struct{}
+	tried   chan struct{} // the first attempt to connect later is over
 	working sync.WaitGroup
 
 	mu      sync.Mutex
@@ -110,7 +111,7 @@ type decision struct {
 
 func newStore(cfg harness.Config, wait time.Duration, say func(string)) *store {
 	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan stopped),
-		up: make(chan struct{}), records: map[string]*record{}}
+		up: make(chan struct{}), tried: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st
 }
@@ -141,6 +142,9 @@ func (st *store) connectLater() {
 			ctx, cancel := context.WithTimeout(st.ctx, wait)
 			err := st.connect(ctx)
 			cancel()
+			if first {
+				close(st.tried)
+			}
 			if st.ctx.Err() != nil {
 				return
 			}
@@ -164,6 +168,20 @@ func (st *store) connectLater() {
 			}
 		}
 	})
+}
+
+// reached reports whether the broker is there, or was. It waits for the first attempt to connect.
+func (st *store) reached() bool {
+	select {
+	case <-st.up:
+	case <-st.tried:
+	}
+	select {
+	case <-st.up:
+		return true
+	default:
+		return false
+	}
 }
 
 // append stores what a step appends. It returns the facts to whose prompts no decision follows: all of them if they are
