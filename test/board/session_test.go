@@ -531,8 +531,14 @@ func TestPolicyIsChanged(t *testing.T) {
 
 	// Without the service nothing is shown as changed.
 	q.wait(`document.querySelector("#policy [name=resume_max]").value === "7" && !document.querySelector(".changed")`)
-	eval[bool](q, `(holdfast.app.net.ask = () => new Promise((reply) => { globalThis.reply = reply; }), true)`)
+	eval[bool](q, `((ask) => {
+		holdfast.app.net.ask = (service, verb, ...rest) => verb === "configure"
+			? new Promise((reply) => { globalThis.reply = reply; })
+			: ask(service, verb, ...rest);
+		return true;
+	})(holdfast.app.net.ask.bind(holdfast.app.net))`)
 	q.write("resume", "auto")
+	q.wait(`!document.querySelector("#policy button.main").disabled`)
 	q.click(main)
 	q.wait(`globalThis.reply && document.querySelector("#policy button.main").disabled`)
 	q.shows("now hold")
