@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,13 +93,16 @@ func (st *stage) runOn() {
 }
 
 // answeredWhileTaken has recovery take a session whose question waits, a person answer, and the bridge bring the
-// answer. The server has taken it, and replies when seen is closed. was is the session before.
-func (st *stage) answeredWhileTaken() (was *fold.State, seen chan struct{}) {
+// answer. The server has taken it, and replies once reply is called. was is the session before.
+func (st *stage) answeredWhileTaken() (was *fold.State, reply func()) {
 	st.t.Helper()
+	seen := make(chan struct{})
+	reply = sync.OnceFunc(func() { close(seen) })
 	st.bridge()
 	st.run("ses_1", "msg_1", "call_1", "question")
 	st.question("ses_1", "que_1", "msg_1", "call_1")
-	was, seen = st.until("ses_1", "a question waits", awaits(1)), make(chan struct{})
+	st.t.Cleanup(reply) // a test that fails ends
+	was = st.until("ses_1", "a question waits", awaits(1))
 	st.set(func() {
 		st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
 		st.onReply = func() { <-seen }
@@ -109,18 +113,18 @@ func (st *stage) answeredWhileTaken() (was *fold.State, seen chan struct{}) {
 	natstest.Until(st.t, "the server has the answer", func() bool {
 		return len(st.made("question/que_1/reply", "SQLite")) == 1
 	})
-	return was, seen
+	return was, reply
 }
 
 // A server that has a decision runs on at once: what it does before the bridge knows that the decision has arrived
 // belongs to the turn that brought it.
 func TestLiveRunsOnAtOnce(t *testing.T) {
 	st := newStage(t)
-	was, seen := st.answeredWhileTaken()
+	was, reply := st.answeredWhileTaken()
 	st.runOn()
 	st.run("ses_2", "msg_2", "call_2", "bash")
 	st.until("ses_2", "it runs", func(s *fold.State) bool { return len(s.Tools) == 1 }) // so the events before are read
-	close(seen)
+	reply()
 	end := st.until("ses_1", "the turn ended", func(s *fold.State) bool {
 		return s.Turn == nil && s.Pending.Turn == nil
 	})
@@ -136,13 +140,16 @@ func TestLiveRunsOnAtOnce(t *testing.T) {
 // A person stops a turn while it brings a decision to a run that it has joined. The run is aborted.
 func TestLiveStopWhileADecisionIsBrought(t *testing.T) {
 	st := newStage(t)
-	_, seen := st.answeredWhileTaken()
+	_, reply := st.answeredWhileTaken()
 	st.until("ses_1", "a turn runs", func(s *fold.State) bool { return s.Turn != nil })
 	if !st.ask("stop", request.Stop{Ref: ref("ses_1"), By: "ada"}) {
 		t.Fatal("the stop is refused")
 	}
-	st.until("ses_1", "the stop is read", func(s *fold.State) bool { return s.Pending.Stop == nil || s.Turn == nil })
-	close(seen)
+	// a bridge that claimed the session before the answer aborts the run at once, and the run's end closes the turn
+	st.until("ses_1", "the stop is read", func(s *fold.State) bool {
+		return s.Pending.Stop == nil || s.Turn == nil || len(st.made("ses_1/abort")) > 0
+	})
+	reply()
 	natstest.Until(t, "the run is aborted", func() bool { return len(st.made("ses_1/abort")) > 0 })
 }
 
