@@ -181,6 +181,19 @@ func (p *page) shot(name string) {
 	p.do(chromedp.EmulateViewport(1200, 900))
 }
 
+// narrow fails the test if something on the page is wider than a phone and has to be moved sideways.
+func (p *page) narrow() {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(390, 844))
+	defer p.do(chromedp.EmulateViewport(1200, 900))
+	wide := eval[string](p, `[...document.querySelectorAll("html, section, details")].filter((e) =>
+		e.scrollWidth > e.clientWidth + 1).map((e) =>
+		(e.getAttribute("aria-label") ?? e.localName) + " " + e.scrollWidth + " > " + e.clientWidth).join()`)
+	if wide != "" {
+		p.t.Errorf("wider than a phone: %s", wide)
+	}
+}
+
 // quote is a text as a literal of JavaScript.
 func quote(text string) string {
 	body, err := json.Marshal(text)

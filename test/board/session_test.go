@@ -62,7 +62,7 @@ func TestSessionSaysWhy(t *testing.T) {
 	p.shows("no retry: cancelled")
 	p.click(`section[aria-label="Retry"] button:nth-of-type(1)`)
 	p.shows("retry now: stored at")
-	p.shows("turn.requested")
+	p.wait(`/^retry \d+ starts(?!.*Retry now)/s.test(document.querySelector("section[aria-label=Retry]").innerText)`)
 
 	// The document as it was, beside what it is now.
 	eval[bool](p, fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began))
@@ -75,6 +75,7 @@ func TestSessionSaysWhy(t *testing.T) {
 	if !eval[bool](p, `[...document.querySelectorAll("#differences th")].some((e) => e.textContent === "seq")`) {
 		t.Error("the difference of two documents lacks their places")
 	}
+	p.narrow()
 	p.do(scroll("#past"))
 	p.shot("past")
 	if eval[bool](p, `Boolean(document.querySelector("#timeline i"))`) {
@@ -611,6 +612,7 @@ func TestOperatorSeesTheCell(t *testing.T) {
 	if got := eval[string](p, `document.querySelector("#findings tbody td").textContent`); got == "ok" {
 		t.Error("the most urgent finding is not the first")
 	}
+	p.narrow()
 	p.shot("operator")
 	c.end(syscall.SIGKILL)
 	p.wait(`document.querySelector("#state.stale")`)

@@ -233,6 +233,7 @@ func TestSessionIsCompactedOnItsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait(`document.querySelector("#phase").textContent === "idle"`)
+	p.asks("Stop", "stop: nothing to do") // nothing runs, and nothing is said to be stored
 	p.asks("Compact", "compact: stored at")
 	p.logged("compaction.requested", "compaction")
 	p.wait(`document.querySelector("#phase").textContent === "compacting"`)

@@ -193,7 +193,7 @@ export function retryOf(doc, now) {
     const left = due > now ? `in ${duration(due - now + 999)}` : "due now";
     return { text: `retry ${r.attempt} ${left}`, at: clock(due, now), why, planned: true };
   }
-  if (r.state === "starting") return { text: `retry ${r.attempt} starts`, at: "", why, planned: false };
+  if (r.state === "starting") return { text: `retry ${r.attempt} starts`, at: "", why, planned: false, starts: true };
   return { text: `no retry: ${visible(r.reason || r.state)}`, at: "", why, planned: false };
 }
 

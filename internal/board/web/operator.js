@@ -188,19 +188,22 @@ function findingsPart(page) {
   const list = findings?.list ? byUrgency(findings.list) : [];
   return html`<section aria-label="findings" tabindex="0"><h3>findings of the doctor</h3>
     ${findings?.error ? html`<p class="verdict refused">cannot be had: ${visible(findings.error)}</p>` : nothing}
-    ${list.length > 0 ? html`<table id="findings"><thead><tr><th>level</th><th>check</th><th>found</th>
+    ${list.length > 0 ? html`<table id="findings" class="cards"><thead><tr><th>level</th><th>check</th><th>found</th>
       <th>what to do</th></tr></thead><tbody>${list.map((f) => html`<tr class=${`level-${visible(f.level)}`}>
-      <td>${visible(f.level)}</td><td>${visible(f.check)}</td><td>${visible(f.found)}</td>
-      <td>${visible(f.do ?? "")}</td></tr>`)}</tbody></table>` : nothing}
+      <td data-head="level"><span>${visible(f.level)}</span></td><td data-head="check"><span>${visible(f.check)}</span></td>
+      <td data-head="found"><span>${visible(f.found)}</span></td>
+      <td data-head="what to do"><span>${visible(f.do ?? "")}</span></td></tr>`)}</tbody></table>` : nothing}
     <p class="buttons"><button ?disabled=${examining || !page.bucket.live()} @click=${() => page.examine()}>Examine again</button>
       <span class="soft">${examining ? "examining …" : findings ? `as of ${clock(findings.at, page.app.now())}` : ""}
       </span></p></section>`;
 }
 
+// table draws rows of cells. A narrow page shows each row as a list, with the head before each cell.
 function table(label, heads, rows) {
-  return html`<section aria-label=${label} tabindex="0"><h3>${label}</h3><table>
+  return html`<section aria-label=${label} tabindex="0"><h3>${label}</h3><table class="cards">
     <thead><tr>${heads.map((h) => html`<th>${h}</th>`)}</tr></thead>
-    <tbody>${rows.map((r) => html`<tr>${r.map((c) => html`<td>${c}</td>`)}</tr>`)}</tbody></table></section>`;
+    <tbody>${rows.map((r) => html`<tr>${r.map((c, i) =>
+      html`<td data-head=${heads[i]}><span>${c}</span></td>`)}</tr>`)}</tbody></table></section>`;
 }
 
 function servicePart(page) {

@@ -170,9 +170,13 @@ export class Session {
     this.verdict = undefined;
     this.app.draw();
     const { harness, session } = this;
+    const had = this.doc()?.seq ?? 0;
     const reply = await this.app.net.ask(service, verb, { harness, session, by: this.app.person(), ...body });
     this.busy = false;
     const said = verdict(reply, this.app.now());
+    // A reply that names a place from before the request has stored nothing. A message sent again is stored there.
+    const nothingDone = verb !== "send" && said.kind === "done" && reply.body?.seq <= had;
+    if (nothingDone) said.text = "nothing to do, it was so already";
     this.verdict = { ...said, text: `${what}: ${said.text}` };
     this.app.draw();
     return reply;
@@ -295,12 +299,12 @@ function retryPart(page, doc) {
   const dead = !page.live() || page.busy;
   return html`<section aria-label="Retry"><p id="retry"><b>${retry.text}</b> ${retry.at ? `at ${retry.at}` : ""}
     <span class="soft">${retry.why}</span></p>
-    <p class="buttons">
+    ${retry.starts ? nothing : html`<p class="buttons">
     <button ?disabled=${dead} @click=${() => page.request("retry", "now", {}, "retry now")}>Retry now</button>
     ${retry.planned
       ? html`<button ?disabled=${dead}
         @click=${() => page.request("retry", "cancel", {}, "cancel the retry")}>Cancel the retry</button>`
-      : nothing}</p></section>`;
+      : nothing}</p>`}</section>`;
 }
 
 // queuePart has the button of each message at the right edge, where nothing that is read later moves it. It is off until
