@@ -393,7 +393,7 @@ func (p *Proxy) agentReplies(m message) {
 
 // agentAsks passes a request of the agent to the editor.
 func (p *Proxy) agentAsks(m message) {
-	if p.offered && m.method == methodElicitation && !isTool(m.id) && !p.isAnswerable(m) {
+	if p.isHidden(m.method, m.id) && !p.isAnswerable(m) {
 		p.send(Agent, replyTo(m.id, "result", (&form{unasked: true}).reply(harness.Answer{})))
 		return
 	}

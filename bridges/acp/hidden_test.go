@@ -55,6 +55,12 @@ func TestFormsAreOffered(t *testing.T) {
 		}
 	}
 	w := newWorld(t, agent.ContentTitles)
+	w.proxy.cfg.Forms = func() bool { return true }
+	w.editor(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":[1]}`)
+	if got := w.to(Agent)[0]; !strings.Contains(got, `"params":[1]`) {
+		t.Errorf("params that are no object become %s", got)
+	}
+	w = newWorld(t, agent.ContentTitles)
 	w.proxy.cfg.Forms = func() bool { return false }
 	w.editor(fmt.Sprintf(hello, `{ "fs" : {}}`))
 	if got := w.to(Agent)[0]; !strings.Contains(got, `"clientCapabilities":{ "fs" : {}}`) {
@@ -109,10 +115,13 @@ func TestHiddenForm(t *testing.T) {
 			t.Errorf("%s: the agent got %v, the editor %v", params, got, w.to(Editor))
 		}
 	}
-	w.forget()
-	w.agent(strings.Replace(fmt.Sprintf(agentElicits, schemaOne), `"sessionId":"s1"`, `"requestId":3`, 1))
-	if got := w.to(Agent); len(got) != 1 || !strings.Contains(got[0], `"cancel"`) || len(w.to(Editor)) > 0 {
-		t.Errorf("a form of no session: the agent got %v, the editor %v", got, w.to(Editor))
+	for _, id := range []string{"0", askPrefix + `1-31"`} { // the latter is that of a question tool
+		w.forget()
+		lost := strings.Replace(fmt.Sprintf(agentElicits, schemaOne), `"sessionId":"s1"`, `"requestId":3`, 1)
+		w.agent(strings.Replace(lost, `"id":0`, `"id":`+id, 1))
+		if got := w.to(Agent); len(got) != 1 || !strings.Contains(got[0], `"cancel"`) || len(w.to(Editor)) > 0 {
+			t.Errorf("a form of no session: the agent got %v, the editor %v", got, w.to(Editor))
+		}
 	}
 }
 
@@ -130,36 +139,87 @@ func TestHiddenFormCancelled(t *testing.T) {
 	if got := w.to(Agent); !slices.Equal(got, want) || !w.waits(w.prompts[0].Prompt) || w.waits(w.prompts[1].Prompt) {
 		t.Errorf("the agent got %v, want %v", got, want)
 	}
+	w.agent(strings.Replace(fmt.Sprintf(agentElicits, schemaOne), `"id":0`, `"id":2`, 1))
+	w.editor(strings.Replace(editorNew, `"id":1`, `"id":7`, 1))
+	w.agent(strings.Replace(fmt.Sprintf(agentNew, w.id(Agent, "session/new")), `"s1"`, `"s2"`, 1))
+	w.editor(strings.Replace(editorCancel, `"s1"`, `"s2"`, 1))
+	if !w.waits(w.prompts[2].Prompt) {
+		t.Error("the form is withdrawn with the turn of another session")
+	}
 }
 
-// TestHiddenFormOfADeadProcess: the agent dies while its form waits. The next process has the answer in words.
+// TestHiddenFormOfADeadProcess: the agent dies while its form waits. No editor is sent it, and the next process has the
+// answer in words.
 func TestHiddenFormOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	w := greeted(t, `{}`)
 	w.agent(agentCall)
 	w.agent(fmt.Sprintf(agentElicits, schemaOne))
 	w.kill(w.decide)
+	w.returns()
+	if got := w.to(Agent); !strings.Contains(got[len(got)-1], "Say it.") || !strings.Contains(got[len(got)-1], "b") {
+		t.Errorf("the next process got %v", got)
+	}
+	if got := strings.Join(w.to(Editor), "\n"); strings.Contains(got, methodElicitation) {
+		t.Errorf("the editor got %s", got)
+	}
+}
+
+// returns has the next process of the agent reply to what restores it.
+func (w *world) returns() {
+	w.t.Helper()
 	w.agent(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"loadSession":true}}}`,
 		w.id(Agent, "initialize")))
 	w.agent(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, w.id(Agent, methodLoad)))
-	if got := w.to(Agent); !strings.Contains(got[len(got)-1], "Say it.") || !strings.Contains(got[len(got)-1], "b") {
-		t.Errorf("the next process got %v", got)
+}
+
+// TestHiddenFormCancelledWhileDead: the editor cancels the turn while no process of the agent runs. The form that waits
+// ends with the turn, and not before: no process has the session then. A form outside of the turn stays.
+func TestHiddenFormCancelledWhileDead(t *testing.T) {
+	t.Parallel()
+	w := greeted(t, `{}`)
+	w.agent(agentCall)
+	w.agent(fmt.Sprintf(agentElicits, schemaOne))
+	w.kill(func() { w.editor(editorCancel) })
+	if !w.waits(w.prompts[0].Prompt) {
+		t.Error("the form is withdrawn before the session is taken")
+	}
+	w.returns()
+	if got := w.to(Editor); w.waits(w.prompts[0].Prompt) || !strings.Contains(got[len(got)-1], stopCancelled) {
+		t.Errorf("the form waits after the turn, or the editor got %v", got)
+	}
+	w.agent(fmt.Sprintf(agentElicits, schemaOne)) // in no turn
+	w.kill(func() {})
+	w.returns()
+	w.editor(editorCancel)
+	if !w.waits(w.prompts[len(w.prompts)-1].Prompt) {
+		t.Error("the form of a dead process is withdrawn with a turn that is not its own")
 	}
 }
 
 // TestReached: the first attempt to connect decides whether people can answer elsewhere.
 func TestReached(t *testing.T) {
 	t.Parallel()
+	reached := func(st *store) bool {
+		st.connectLater()
+		is := make(chan bool, 1)
+		go func() { is <- st.reached() }()
+		select {
+		case is := <-is:
+			return is
+		case <-time.After(patience):
+			t.Fatal("the first attempt is over, and is waited for")
+			return false
+		}
+	}
 	s := newStored(t)
-	s.connectLater()
-	if !s.reached() {
+	if !reached(s.store) {
 		t.Error("the broker is there")
 	}
 	s.leave(patience, "")
 	away := newStored(t)
 	away.cfg.URL, away.wait = "nats://127.0.0.1:1", time.Millisecond
-	away.connectLater()
-	if away.reached() {
+	if reached(away.store) {
 		t.Error("the broker is away")
 	}
 	away.leave(0, "")

@@ -197,6 +197,34 @@ func TestCannotBeStartedAgain(t *testing.T) {
 	}
 }
 
+// TestFormsByContent: initialize says to the agent of an editor without forms that forms are shown, unless the cell
+// stores no questions: then no person could read them.
+func TestFormsByContent(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t, natstest.Lazy())
+	natstest.Bus(t, srv) // with a cell
+	for content, want := range map[agent.Content]bool{
+		agent.ContentNone: false, agent.ContentTitles: true, agent.ContentFull: true} {
+		var out kept
+		ctx, cancel := context.WithCancel(t.Context())
+		hello := strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}` + "\n")
+		r := &Runner{Command: agent.Command{Path: "/bin/sh", Dir: t.TempDir(),
+			Args: []string{"-c", `read line; echo '{"method":"said","params":'"$line"'}'; cat >/dev/null`}},
+			Harness: harness.Config{ID: "h", URL: srv.URL()}, Wait: patience, Linger: time.Hour, Content: content,
+			In: io.MultiReader(hello, silence()), Out: &out, Say: func(string) {}}
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		out.until(t, `"said"`)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if got := out.all.String(); strings.Contains(got, `"form":{}`) != want {
+			t.Errorf("at %s the agent got %s", content, got)
+		}
+	}
+}
+
 // kept is what an editor reads.
 type kept struct {
 	mu  sync.Mutex

@@ -167,9 +167,7 @@ func (p *Proxy) cancelTurn(m message) {
 	if s.turn != nil {
 		s.turn.cancelled = true
 	}
-	if !lost {
-		p.withdrawHidden(s)
-	}
+	p.withdrawHidden(s)
 	if lost && (p.phase == running || p.kept) {
 		p.stopLost(s, cancelled(s.current.id))
 	}
