@@ -206,8 +206,13 @@ func (s *Server) local(next http.Handler) http.Handler {
 	if len(hosts) == 0 {
 		return next
 	}
+	usual := ":80" // browsers leave it out, other clients name it
+	if s.tls != nil {
+		usual = ":443"
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains(hosts, r.Host) {
+		name, _ := strings.CutSuffix(r.Host, usual)
+		if !slices.Contains(hosts, r.Host) && !slices.Contains(s.names, name) {
 			http.Error(w, fmt.Sprintf("this address %s and is not %q: ask for %s", what, r.Host,
 				strings.Join(hosts, " or ")), http.StatusMisdirectedRequest)
 			return

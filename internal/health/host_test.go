@@ -1,8 +1,10 @@
 package health
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +28,33 @@ func TestHostIsChecked(t *testing.T) {
 			if got := statusOf(t, s.URL()+path, host); got != want {
 				t.Errorf("host %q, %s: status %d, want %d", host, path, got, want)
 			}
+		}
+	}
+}
+
+// A name of the server is the same name with the port that its scheme implies: browsers leave that port out, other
+// clients name it.
+func TestNameWithItsUsualPort(t *testing.T) {
+	for scheme, cfg := range map[string]*tls.Config{"http": nil, "https": {MinVersion: tls.VersionTLS12}} {
+		s, err := Listen(t.Context(), "127.0.0.1:0", "1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Secure("board.example", cfg)
+		h := s.local(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for host, want := range map[string]int{"board.example": 200, "board.example:80": 200, "board.example:443": 421,
+			"board.example:8480": 421, "evil.example:80": 421, ":80": 421, "127.0.0.1:80": 421} {
+			if scheme == "https" {
+				host = strings.NewReplacer(":80", ":443", ":443", ":80").Replace(host)
+			}
+			r, w := httptest.NewRequest(http.MethodGet, "/", http.NoBody), httptest.NewRecorder()
+			r.Host = host
+			if h.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s: host %q: status %d, want %d", scheme, host, w.Code, want)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
