@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Certificates makes an authority and a certificate of it for loopback, for servers and clients, in a folder: ca.crt,
-// tls.crt and tls.key, the names that Kubernetes uses.
-func Certificates(t testing.TB) (folder string) {
+// Certificates makes an authority and a certificate of it for loopback and further names, for servers and clients, in a
+// folder: ca.crt, tls.crt and tls.key, the names that Kubernetes uses.
+func Certificates(t testing.TB, names ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	write := func(name, kind string, body []byte) {
@@ -33,7 +33,7 @@ func Certificates(t testing.TB) (folder string) {
 	write("ca.crt", "CERTIFICATE", body)
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"},
 		NotAfter: authority.NotAfter, NotBefore: authority.NotBefore,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: append([]string{"localhost"}, names...), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	key, body := sign(t, leaf, authority, caKey)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -37,6 +38,7 @@ type deployment struct {
 	secrets  *world // for its secrets
 	net      network
 	pod      *spec                        // of a node; nil: that of the manifests
+	beside   map[string]string            // further files of a node's configuration
 	from     string                       // what the disk of a node has when it starts; "": nothing
 	store    string                       // of the only node
 	change   func(variable string) string // of services: NAME=value; nil: none
@@ -165,6 +167,7 @@ func (d *deployment) node(i int, conf string) {
 		d.t.Fatalf("node.sh has no %s", reserveInKiB)
 	}
 	files := map[string]string{"nats/nats.conf": conf, "nats/node.sh": script, routesFile: string(routes)}
+	maps.Copy(files, d.beside)
 	for file, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(settle(text)), 0o600); err != nil {
 			d.t.Fatal(err)
@@ -173,7 +176,7 @@ func (d *deployment) node(i int, conf string) {
 	p := &pod{t: d.t, name: name, probes: c, grace: time.Duration(manifest.Grace) * time.Second, settle: settle,
 		command: func(args ...string) *exec.Cmd { return d.net.within(i, args...) }}
 	p.args = p.here(c.Command)
-	p.env = c.environment(d.t, name)
+	p.env = p.here(c.environment(d.t, name))
 	d.nodes[i] = p
 	p.start()
 }
@@ -196,7 +199,7 @@ func (d *deployment) service(service, name string) {
 			r.env[i] = d.change(r.env[i])
 		}
 	}
-	if d.pod != nil { // of the overlay with one node
+	if d.nodes[1] == nil { // of the overlay with one node
 		r.env = append(r.env, "HOLDFAST_REPLICAS=1")
 	}
 	d.services = append(d.services, r)

@@ -19,6 +19,7 @@ const (
 	clientPort = "4222" // of the manifests
 	routePort  = "6222"
 	watchPort  = "8222" // for probes, within the pod
+	socketPort = "8443" // for websockets of the board
 )
 
 // network connects the nodes with each other and with clients. It can cut a node off: its packets are dropped, and its
@@ -26,6 +27,8 @@ const (
 type network interface {
 	// clients returns host:port at which a client reaches any node.
 	clients() string
+	// sockets returns host:port at which the board reaches the websockets of a node.
+	sockets() string
 	// routes returns host:port at which the nodes reach each other.
 	routes() []string
 	// local replaces addresses of the manifests in a text for node i if this network has others.
@@ -120,6 +123,7 @@ func (*wires) routes() (all []string) {
 }
 
 func (*wires) clients() string              { return "nats:" + clientPort }
+func (*wires) sockets() string              { return "nats:" + socketPort }
 func (*wires) local(_ int, s string) string { return s }
 
 func (*wires) within(i int, args ...string) *exec.Cmd {
@@ -144,7 +148,7 @@ func (w *wires) heal(i int) {
 // stop.
 type relays struct {
 	t     *testing.T
-	ports [nodesMax]struct{ client, route, watch string }
+	ports [nodesMax]struct{ client, route, watch, socket string }
 	entry string                     // of the clients, at the nodes in turn
 	route [nodesMax][nodesMax]string // from one node to another
 	mu    sync.Mutex
@@ -169,7 +173,7 @@ func newRelays(t *testing.T) *relays {
 		return p
 	}
 	for i := range nodesMax {
-		r.ports[i].client, r.ports[i].route, r.ports[i].watch = port(), port(), port()
+		r.ports[i].client, r.ports[i].route, r.ports[i].watch, r.ports[i].socket = port(), port(), port(), port()
 	}
 	for _, l := range held {
 		if err := l.Close(); err != nil {
@@ -250,6 +254,7 @@ func (r *relays) relay(from net.Conn, port string, gates func() []chan struct{})
 }
 
 func (r *relays) clients() string { return r.entry }
+func (r *relays) sockets() string { return "127.0.0.1:" + r.ports[0].socket }
 
 func (r *relays) routes() (all []string) {
 	for i := range nodesMax {
@@ -266,6 +271,8 @@ func (r *relays) local(i int, s string) string {
 	for from, to := range map[string]string{
 		"\nport: " + clientPort:  "\nlisten: \"127.0.0.1:" + p.client + `"`,
 		"  port: " + routePort:   "  listen: \"127.0.0.1:" + p.route + "\"\n  advertise: \"127.0.0.1:1\"",
+		"  port: " + socketPort:  "  listen: \"127.0.0.1:" + p.socket + `"`,
+		"--http=:8480":           "--http=127.0.0.1:0",
 		"127.0.0.1:" + watchPort: "127.0.0.1:" + p.watch} {
 		s = strings.ReplaceAll(s, from, to)
 	}

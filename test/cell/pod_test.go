@@ -67,9 +67,18 @@ type command struct {
 	Command []string `yaml:"command"`
 }
 
-// check is a probe that runs a command.
+// inquiry is what a probe asks over HTTP.
+type inquiry struct {
+	Path    string     `yaml:"path"`
+	Port    string     `yaml:"port"` // its name
+	Scheme  string     `yaml:"scheme"`
+	Headers []variable `yaml:"httpHeaders"`
+}
+
+// check is a probe: it runs a command, or asks over HTTP.
 type check struct {
 	Exec             command `yaml:"exec"`
+	HTTPGet          inquiry `yaml:"httpGet"`
 	PeriodSeconds    int     `yaml:"periodSeconds"`
 	FailureThreshold int     `yaml:"failureThreshold"`
 }

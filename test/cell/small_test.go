@@ -110,60 +110,19 @@ func TestGoKnowsItsMemory(t *testing.T) {
 	}
 }
 
-// overlaid returns the pod of an object of a kind as an overlay patches it. It knows the operations that the overlays
-// use: replace and remove.
-func overlaid(t *testing.T, overlay, file, kind string) *spec {
+// overlaid returns the pod of an object of a kind as an overlay patches it, with components. It knows the operations
+// that they use: replace, remove, and add at the end of a list.
+func overlaid(t *testing.T, overlay, file, kind string, components ...string) *spec {
 	t.Helper()
-	var object, k map[string]any
+	var object map[string]any
 	for dec := yaml.NewDecoder(strings.NewReader(read(t, file))); object["kind"] != kind; {
 		object = nil
 		if err := dec.Decode(&object); err != nil {
 			t.Fatalf("%s has no %s: %v", file, kind, err)
 		}
 	}
-	patches := read(t, filepath.Join("overlays", overlay, "kustomization.yaml"))
-	if err := yaml.Unmarshal([]byte(patches), &k); err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range k["patches"].([]any) {
-		p := one.(map[string]any)
-		if !selects(p["target"].(map[string]any), object) {
-			continue
-		}
-		var ops []struct {
-			Op, Path string
-			Value    any
-		}
-		if err := yaml.Unmarshal([]byte(p["patch"].(string)), &ops); err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range ops {
-			steps := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
-			at := any(object)
-			for _, step := range steps[:len(steps)-1] {
-				if list, ok := at.([]any); ok {
-					i, err := strconv.Atoi(step)
-					if err != nil || i >= len(list) {
-						t.Fatalf("%s: %q", o.Path, step)
-					}
-					at = list[i]
-					continue
-				}
-				at = at.(map[string]any)[step]
-			}
-			last, m := steps[len(steps)-1], at.(map[string]any)
-			if _, there := m[last]; !there {
-				t.Fatalf("%s: the manifest has no such field", o.Path)
-			}
-			switch o.Op {
-			case "replace":
-				m[last] = o.Value
-			case "remove":
-				delete(m, last)
-			default:
-				t.Fatalf("the operation %s is not known here", o.Op)
-			}
-		}
+	for _, folder := range append([]string{"overlays/" + overlay}, components...) {
+		patched(t, folder, object)
 	}
 	body, err := yaml.Marshal(object)
 	if err != nil {
@@ -176,4 +135,75 @@ func overlaid(t *testing.T, overlay, file, kind string) *spec {
 		t.Fatal(err)
 	}
 	return &whole.Spec.Template.Spec
+}
+
+// patched patches an object as a kustomization does.
+func patched(t *testing.T, folder string, object map[string]any) {
+	t.Helper()
+	var k struct {
+		Patches []struct {
+			Target map[string]any
+			Patch  string
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(folder, "kustomization.yaml"))), &k); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range k.Patches {
+		if !selects(p.Target, object) {
+			continue
+		}
+		var ops []operation
+		if err := yaml.Unmarshal([]byte(p.Patch), &ops); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range ops {
+			if err := o.apply(object); err != nil {
+				t.Fatalf("%s: %s: %v", folder, o.Path, err)
+			}
+		}
+	}
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op, Path string
+	Value    any
+}
+
+// apply changes an object.
+func (o *operation) apply(object map[string]any) error {
+	path, last := filepath.Split(o.Path)
+	at, put := any(object), func(any) {}
+	for step := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		switch x := at.(type) {
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(x) {
+				return fmt.Errorf("the manifest has no %q", step)
+			}
+			at, put = x[i], func(v any) { x[i] = v }
+		case map[string]any:
+			at, put = x[step], func(v any) { x[step] = v }
+		default:
+			return fmt.Errorf("the manifest has no %q", step)
+		}
+	}
+	if list, ok := at.([]any); ok && o.Op == "add" && last == "-" {
+		put(append(list, o.Value))
+		return nil
+	}
+	m, ok := at.(map[string]any)
+	if _, there := m[last]; !ok || !there {
+		return fmt.Errorf("the manifest has no %q", last)
+	}
+	switch o.Op {
+	case "replace":
+		m[last] = o.Value
+	case "remove":
+		delete(m, last)
+	default:
+		return fmt.Errorf("the operation %s is not known here", o.Op)
+	}
+	return nil
 }
