@@ -30,6 +30,12 @@ const envPrefix = "HOLDFAST_"
 // natsDefault is where `holdfast up` listens.
 const natsDefault = "nats://127.0.0.1:4222"
 
+// Values of --sync.
+const (
+	syncEach  = "each"
+	syncGroup = "group"
+)
+
 // settings are the values of the options that several commands share.
 type settings struct {
 	nats, creds, prefix string
@@ -45,6 +51,7 @@ type settings struct {
 	by                  string
 
 	data, listen, http, readyFile string
+	sync                          string // syncEach or syncGroup
 	board                         bool
 	logLevel                      string
 	lagMax                        uint64
@@ -137,6 +144,10 @@ var options = []option{
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
 		"`directory` of the embedded broker's data; made if need be",
 		"On a disk that is slow or not kept, everything is slow or lost."),
+	stringOption("sync", syncEach, func(s *settings) *string { return &s.sync },
+		"when the embedded broker syncs writes to the disk: `each` before the broker acknowledges it, or group: many "+
+			"at once, and clients wait for that",
+		"each: fewer turns a second. group: a client of your own that publishes to the log has to ask for the sync."),
 	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
 		"`host:port` where the embedded broker listens; port 0: any",
 		"The embedded broker asks for no password: beyond loopback every host on the network can write."),
@@ -212,8 +223,8 @@ var (
 	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
 	optionsCommand = []string{"nats", "context", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key",
 		"prefix", "timeout", "json"}
-	optionsUp = []string{"data", "listen", "http", "board", "ready-file", "prefix", "log-level", "ready-lag-max",
-		"replicas", "feed-kept-for", "log-max", "objects-max", "json"}
+	optionsUp = []string{"data", "sync", "listen", "http", "board", "ready-file", "prefix", "log-level",
+		"ready-lag-max", "replicas", "feed-kept-for", "log-max", "objects-max", "json"}
 	optionsService = []string{"consumer-key-file", "http", "ready-file", "log-level", "ready-lag-max", "replicas",
 		"feed-kept-for", "log-max", "objects-max"}
 )

@@ -341,13 +341,22 @@ can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 	return cmd
 }
 
-// checkAlone refuses several copies: the embedded broker is one node.
+// checkAlone refuses several copies, because the embedded broker is one node, and an unknown way of syncing.
 func (a *app) checkAlone(cmd *cobra.Command) error {
 	if a.replicas > 1 {
 		return usage(cmd, "--replicas %d: this command runs one broker, which keeps one copy; run the services on a "+
 			"cluster of brokers for more (`holdfast ledger --help`)", a.replicas)
 	}
-	return nil
+	switch a.sync {
+	case "", syncEach:
+		return nil
+	case syncGroup:
+		if embed.CanGroup() {
+			return nil
+		}
+		return usage(cmd, "--sync %s: this system cannot sync directories; use --sync %s", syncGroup, syncEach)
+	}
+	return usage(cmd, "--sync %q: want %s or %s", a.sync, syncEach, syncGroup)
 }
 
 // up runs the broker and all targets until ctx ends.
@@ -376,7 +385,8 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
-	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log,
+	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: a.sync != syncGroup,
+		Group: a.sync == syncGroup, Log: log,
 		WebsocketOrigins: a.boardOrigins(h),
 		Mend: []string{cell.LogStream(), "KV_" + cell.StateBucket(), "KV_" + cell.LeaseBucket(), cell.TimerStream(),
 			cell.ParkedStream(), cell.FeedStream()}})
@@ -402,7 +412,27 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 		a.trouble(ctx, p, srv.Damages())
 		return onReady(note)
 	}
-	return p.run(ctx, targets)
+	return control.Together(ctx,
+		func(ctx context.Context) error { return p.run(ctx, targets) },
+		func(ctx context.Context) error { return serveSyncs(ctx, p, srv) })
+}
+
+// serveSyncs answers clients that ask when their writes are synced. It fails when the disk has refused a sync.
+func serveSyncs(ctx context.Context, p *process, srv *embed.Server) error {
+	b, err := p.connect(ctx, "sync")
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer b.Close()
+	return control.Together(ctx, b.ServeSyncs, func(ctx context.Context) error {
+		select {
+		case err := <-srv.SyncFailed():
+			return fmt.Errorf("%w: %w: nothing more is acknowledged; look at the disk, then start again",
+				embed.ErrSyncFailed, err)
+		case <-ctx.Done():
+			return nil
+		}
+	})
 }
 
 // trouble reports on stderr what the log has lost and which files are damaged. The process still starts, for the
@@ -443,7 +473,11 @@ func (a *app) ready(note health.Note, data string) error {
 		note.NATS, note.HTTP)
 	if data != "" {
 		text += a.boardLine()
-		text += fmt.Sprintf("  data    %s, every write synced\n", data)
+		how := "every write synced"
+		if a.sync == syncGroup {
+			how += ", in groups"
+		}
+		text += fmt.Sprintf("  data    %s, %s\n", data, how)
 		label := "next"
 		for _, line := range append(a.elsewhere(note.NATS), a.self()+" watch", a.self()+" doctor") {
 			text += fmt.Sprintf("  %-7s %s\n", label, line)

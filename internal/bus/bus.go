@@ -94,6 +94,10 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	return b, nil
 }
 
+// ServeSyncs answers clients that ask when their writes are synced, for the embedded server of this connection, until
+// ctx ends. A server that does not sync in groups is not asked.
+func (b *Bus) ServeSyncs(ctx context.Context) error { return b.conn.Syncs.Serve(ctx) }
+
 // Close drains pending work and closes the connection. It returns when that is done.
 func (b *Bus) Close() { b.conn.Close() }
 

@@ -263,8 +263,8 @@ func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
 // unreadable record and assign the later sequences again, and a damage that it has not found yet would block readers.
 // mend keeps a copy of a damaged block and writes the block again without the unreadable parts. It moves the unreadable
 // state of a consumer away: the broker would neither use nor replace it. It fails with [ErrForeignFile] on a file that
-// the broker did not write.
-func mend(dir string, streams []string) ([]Damage, error) {
+// the broker did not write. After a cut of the power there is no index, so a block that ends too early is mended, too.
+func mend(dir string, streams []string, cut bool) ([]Damage, error) {
 	var damages []Damage
 	for _, stream := range streams {
 		homes, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
@@ -272,7 +272,7 @@ func mend(dir string, streams []string) ([]Damage, error) {
 			return nil, fmt.Errorf("files of %s: %w", stream, err)
 		}
 		for _, home := range homes {
-			found, err := mendBlocks(filepath.Join(dir, keptDir, stream), stream, home)
+			found, err := mendBlocks(filepath.Join(dir, keptDir, stream), stream, home, cut)
 			damages = append(damages, found...)
 			if err != nil {
 				return damages, err
@@ -296,7 +296,7 @@ func notRead(path string, err error) error {
 	return fmt.Errorf("read %s: %w", path, err)
 }
 
-func mendBlocks(kept, stream, home string) ([]Damage, error) {
+func mendBlocks(kept, stream, home string, cut bool) ([]Damage, error) {
 	paths, err := filepath.Glob(filepath.Join(home, "msgs", blockPattern))
 	if err != nil {
 		return nil, fmt.Errorf("blocks of %s: %w", stream, err)
@@ -317,7 +317,7 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 		if err := keep(kept, p, body); err != nil {
 			return damages, err
 		}
-		if torn := i == len(paths)-1 && len(found) == 1 && found[0].Offset+found[0].Bytes == len(body); torn {
+		if torn := !cut && i == len(paths)-1 && len(found) == 1 && found[0].Offset+found[0].Bytes == len(body); torn {
 			continue // the broker cuts here, and its index still has the last sequence
 		}
 		if err := replace(p, good); err != nil {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nuid"
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/priority"
@@ -46,6 +48,12 @@ type Config struct {
 	// SyncAlways syncs every write to disk before it is acknowledged. Without it a power failure loses up to two
 	// minutes of acknowledged writes. A killed process loses nothing in either case.
 	SyncAlways bool
+	// Group syncs writes in groups, after the server has acknowledged them: [Server.Synced] waits for that. The name of
+	// the server begins with [GroupPrefix] then. Only a single server, without SyncAlways, where [CanGroup]. Default:
+	// off.
+	Group bool
+	// RewriteEvery is how often the server writes blocks again that have mostly removed messages. Default: 2 min.
+	RewriteEvery time.Duration
 	// File is a nats-server configuration file for all other settings: accounts, permissions, limits. Default: none.
 	File string
 	// Cluster joins the server to others. Default: a single server.
@@ -78,6 +86,10 @@ type Server struct {
 
 	damages []Damage
 	gate    priority.Gate
+
+	group    *group // nil: without groups
+	endGroup func() // ends the group and waits for that
+	failed   chan error
 }
 
 // Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs],
@@ -92,8 +104,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, lock: l, done: make(chan struct{})}
-	if s.damages, err = mend(cfg.Dir, cfg.Mend); err != nil {
+	s := &Server{cfg: cfg, lock: l, done: make(chan struct{}), failed: make(chan error, 1)}
+	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	for _, d := range s.damages {
@@ -109,6 +121,35 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.cfg.Listen = s.srv.Addr().String()
 	}
 	return s, nil
+}
+
+// prepare makes the files readable for the server that starts next.
+func (s *Server) prepare() error {
+	m := mirror{s.cfg.Dir}
+	cut, err := m.prepare()
+	if err != nil {
+		return err
+	}
+	if s.damages, err = mend(s.cfg.Dir, s.cfg.Mend, cut); err != nil {
+		return err
+	}
+	if cut {
+		s.cfg.Log.Warn().Str("service", "broker").Msg("the machine ended without a sync: the store was restored")
+		if err := m.moveAhead(); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Group {
+		s.group, err = newGroup(s.cfg.Dir, func(err error) { s.failed <- err }, s.cfg.Log)
+		return err
+	}
+	if _, exists, err := m.state(); err != nil || !exists {
+		return err
+	}
+	if err := syncTree(filepath.Join(s.cfg.Dir, storeDir)); err != nil {
+		return err
+	}
+	return m.remove()
 }
 
 // start runs the server and waits until it is ready, has failed, or ctx ends. It shuts down a server that is not ready.
@@ -151,6 +192,19 @@ func (s *Server) start(ctx context.Context, opts *server.Options) error {
 		return err
 	}
 	s.srv = srv
+	if s.group == nil {
+		return nil
+	}
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.group.run(running)
+	}()
+	s.endGroup = func() {
+		end()
+		<-ended
+	}
 	return nil
 }
 
@@ -199,6 +253,16 @@ func options(cfg Config) (*server.Options, error) {
 	o.ServerName, o.StoreDir, o.SyncAlways, o.DontListen = cfg.Name, cfg.Dir, cfg.SyncAlways, cfg.Listen == ""
 	o.JetStream, o.NoSigs, o.NoLog = true, true, true
 	o.MaxClosedClients = closedMax
+	if cfg.RewriteEvery > 0 {
+		o.SyncInterval = cfg.RewriteEvery
+	}
+	if cfg.Group {
+		if cfg.SyncAlways || cfg.Cluster != nil || !CanGroup() {
+			return nil, errors.New("syncs in groups are for a single server, on a system with hard links and synced " +
+				"directories")
+		}
+		o.ServerName = GroupPrefix + nuid.Next()
+	}
 	if o.JetStreamRequestQueueLimit == 0 { // not in the file
 		o.JetStreamRequestQueueLimit, o.JetStreamInfoQueueLimit = queuedMax, queuedMax
 	}
@@ -331,8 +395,14 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 // Shutdown ends the server and returns when all data is on disk and the directory is unlocked. Another call only waits.
 func (s *Server) Shutdown() {
 	s.once.Do(func() {
+		if s.group != nil {
+			s.endGroup()
+		}
 		s.srv.Shutdown()
 		s.srv.WaitForShutdown()
+		if err := s.syncAll(); err != nil {
+			s.cfg.Log.Error().AnErr("err", err).Str("service", "broker").Msg("the store is not synced")
+		}
 		if err := s.lock.release(); err != nil {
 			s.cfg.Log.Warn().AnErr("err", err).Str("service", "broker").Msg("data directory not unlocked")
 		}
@@ -340,6 +410,31 @@ func (s *Server) Shutdown() {
 	})
 	<-s.done
 }
+
+// syncAll syncs the files of a group whose server has ended. After a sync that has failed it does nothing: the next one
+// may succeed although the data is lost.
+func (s *Server) syncAll() error {
+	if s.group == nil || errors.Is(s.group.err, ErrSyncFailed) {
+		return nil
+	}
+	return s.group.end()
+}
+
+// SyncsInGroups reports whether this server acknowledges writes before they are synced ([Config.Group]).
+func (s *Server) SyncsInGroups() bool { return s.group != nil }
+
+// Synced waits until a stream is synced up to a sequence, or, for one that was not stored, until one sync has ended. It
+// returns how far the stream is synced. It fails with [ErrSyncFailed], or when ctx or the server ends.
+func (s *Server) Synced(ctx context.Context, stream string, seq uint64) (mark uint64, err error) {
+	if s.group == nil {
+		return 0, fmt.Errorf("%s: this server does not sync in groups", stream)
+	}
+	return s.group.synced(ctx, stream, seq)
+}
+
+// SyncFailed receives the error of a sync. From then on nothing is acknowledged, and only a new start helps, after a
+// look at the disk.
+func (s *Server) SyncFailed() <-chan error { return s.failed }
 
 // Done is closed when Shutdown has finished.
 func (s *Server) Done() <-chan struct{} { return s.done }

@@ -34,6 +34,9 @@ func Lazy() Option { return func(c *embed.Config) { c.SyncAlways = false } }
 // Synced syncs every write before it is acknowledged, as in production.
 func Synced() Option { return func(c *embed.Config) { c.SyncAlways = true } }
 
+// Grouped syncs writes in groups, after the broker has acknowledged them.
+func Grouped() Option { return func(c *embed.Config) { c.SyncAlways, c.Group = false, true } }
+
 // Listen sets the broker's listen address, host:port; "" for no socket.
 func Listen(addr string) Option { return func(c *embed.Config) { c.Listen = addr } }
 
@@ -61,7 +64,35 @@ func Start(t testing.TB, opts ...Option) *embed.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveSyncs(t, s)
 	return s
+}
+
+// serveSyncs answers questions about syncs until the broker or the test ends, as the process of the broker does.
+func serveSyncs(t testing.TB, s *embed.Server) {
+	t.Helper()
+	if !s.SyncsInGroups() {
+		return
+	}
+	ctx, end := context.WithTimeout(context.Background(), startTimeoutS*time.Second)
+	defer end()
+	b, err := bus.Open(ctx, bus.Config{Server: s, Name: "syncs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := b.ServeSyncs(serving); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+		b.Close()
+	})
 }
 
 func start(t testing.TB, cfg embed.Config) (*embed.Server, error) {
@@ -88,6 +119,7 @@ func Restart(t testing.TB, s *embed.Server) *embed.Server {
 		}
 		return err == nil
 	})
+	serveSyncs(t, again)
 	return again
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +71,9 @@ func newMachine(t *testing.T, k kind) *machine {
 // on serves the disk and mounts its file system. If fresh is set, it creates the file system first.
 func (m *machine) on(fresh bool) (err error) {
 	m.powers++
+	if err := m.boot(); err != nil {
+		return err
+	}
 	fused := filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers))
 	m.at = filepath.Join(m.dir, fmt.Sprintf("mnt-%d", m.powers))
 	if m.served, err = m.disk.serve(fused); err != nil {
@@ -90,6 +94,21 @@ func (m *machine) on(fresh bool) (err error) {
 	}
 	_, err = run("mount", "-t", m.kind.name, "-o", m.kind.options, m.loop, m.at)
 	return err
+}
+
+// boot gives the machine another boot id: the system's own is covered, in the mount namespace of this process.
+func (m *machine) boot() error {
+	const at = "/proc/sys/kernel/random/boot_id"
+	for syscall.Unmount(at, syscall.MNT_DETACH) == nil {
+	}
+	path := filepath.Join(m.dir, fmt.Sprintf("boot-%d", m.powers))
+	if err := os.WriteFile(path, []byte(m.dir+strconv.Itoa(m.powers)+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Mount(path, at, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("power: another boot id: %w", err)
+	}
+	return nil
 }
 
 // off removes the rest of a machine after a cut. Its processes must have been killed. The file system cannot write any

@@ -85,7 +85,24 @@ func TestCuts(t *testing.T) {
 			var made count
 			missing := 0
 			for n := want; n > 0; n -= freshEvery {
-				missing += made.cutUp(t, rnd, k, min(n, freshEvery))
+				missing += made.cutUp(t, rnd, k, min(n, freshEvery), "each")
+			}
+			t.Logf("%s: %d lost", k.name, missing)
+			made.report(t, want)
+		})
+	}
+}
+
+// TestCutsInGroups: the same of `holdfast up --sync group`, where the broker acknowledges before the sync and the
+// client waits for it.
+func TestCutsInGroups(t *testing.T) {
+	for i, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			rnd, want := dice(t, 300+uint64(i)), cuts(3, 100)
+			var made count
+			missing := 0
+			for n := want; n > 0; n -= freshEvery {
+				missing += made.cutUp(t, rnd, k, min(n, freshEvery), "group")
 			}
 			t.Logf("%s: %d lost", k.name, missing)
 			made.report(t, want)
@@ -94,11 +111,11 @@ func TestCuts(t *testing.T) {
 }
 
 // cutUp cuts the power of one machine n times, and returns how many acknowledged commits are lost.
-func (made *count) cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (missing int) {
+func (made *count) cutUp(t *testing.T, rnd *rand.Rand, k kind, times int, sync string) (missing int) {
 	m := newMachine(t, k)
 	var all []*record
 	for n := range times {
-		u := startUp(t, m)
+		u := startUp(t, m, sync)
 		last := time.Duration(rnd.IntN(800)) * time.Millisecond
 		// At the first start on this disk, everything on it is new.
 		if n == 0 {
@@ -111,7 +128,7 @@ func (made *count) cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (missi
 		all = append(all, w.stop(t)...)
 		m.back(t, rnd)
 	}
-	u := startUp(t, m)
+	u := startUp(t, m, sync)
 	b := open(t, u.NATS, 1)
 	acknowledged, missing := lost(t, b, all)
 	for _, r := range all {
@@ -191,10 +208,10 @@ func TestTheRigLoses(t *testing.T) {
 }
 
 // startUp runs `holdfast up` on the disk of a machine.
-func startUp(t *testing.T, m *machine) *program.Process {
+func startUp(t *testing.T, m *machine, sync string) *program.Process {
 	t.Helper()
-	return program.Run(t, binary, nil, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http",
-		loopbackAny)
+	return program.Run(t, binary, nil, "up", "--data", filepath.Join(m.at, "data"), "--sync", sync, "--listen",
+		loopbackAny, "--http", loopbackAny)
 }
 
 // kill ends the process of a machine whose disk is frozen. The process gets the signal before any operation of the disk

@@ -305,6 +305,11 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 		if err := pull.WithHeaders(life, c.conn, c.stream, ds); err != nil {
 			return worked, err
 		}
+		if c.stream == c.conn.Cell.LogStream() { // nothing rests on a commit that a cut of the power may take
+			if err := f.Synced(life, ds); err != nil {
+				return worked, fmt.Errorf("%w: %w", pull.ErrInterrupted, err)
+			}
+		}
 		done, err := c.h.Batch(life, c.messages(ds, before))
 		done = max(0, min(done, len(ds)))
 		for _, d := range ds[:done] {

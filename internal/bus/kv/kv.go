@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
 )
+
+// sessionKeys begins the keys of documents, which the fold of the log gives again.
+const sessionKeys = "session."
 
 // bucket returns a bucket's name.
 func (bs *Buckets) bucket(bk Bucket) string {
@@ -116,7 +120,11 @@ func (bs *Buckets) Store(ctx context.Context, bk Bucket, key string, value []byt
 // StoreAsync is [Buckets.Store] without waiting, for concurrent writes of many keys. It blocks only while the window of
 // unacknowledged publishes is full.
 func (bs *Buckets) StoreAsync(ctx context.Context, bk Bucket, key string, value []byte, rev uint64) core.Pending {
-	return bs.conn.Begin(ctx, bs.docWrite(bk, key, value, rev))
+	w := bs.docWrite(bk, key, value, rev)
+	if bk == State && !strings.HasPrefix(key, sessionKeys) { // a note, which no fold gives again
+		w.Synced = core.KVStream(bs.bucket(bk))
+	}
+	return bs.conn.Begin(ctx, w)
 }
 
 func (bs *Buckets) docWrite(bk Bucket, key string, value []byte, rev uint64) *core.Write {

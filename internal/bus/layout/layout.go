@@ -327,6 +327,9 @@ func (l *Layout) parkedConfig() jetstream.StreamConfig {
 // nothing here sends them, and one batch can hold two commits of a session under one guard.
 func (l *Layout) widened(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c := widen(found, want)
+	if want.Name == l.conn.Cell.LogStream() && l.conn.Syncs.InGroups() {
+		delete(c.Metadata, core.TogetherKey) // of an earlier start of the same store
+	}
 	if synced := c.Metadata[core.TogetherKey] != "" && c.Replicas == 1; want.Name == l.conn.Cell.LogStream() &&
 		!synced {
 		c.AllowAtomicPublish = false

@@ -189,7 +189,8 @@ func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, e
 		}
 		return core.Lost, 0, nil
 	}
-	_, err = ls.conn.Begin(ctx, &core.Write{Op: "draw " + key, Msg: msg, Look: look, BusyMax: leaseBusyMax}).Wait(ctx)
+	_, err = ls.conn.Begin(ctx, &core.Write{Op: "draw " + key, Msg: msg, Look: look,
+		Synced: core.KVStream(ls.conn.Cell.LeaseBucket()), BusyMax: leaseBusyMax}).Wait(ctx)
 	return n, err
 }
 

@@ -82,6 +82,9 @@ func (f *following) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := in.Synced(ctx, ds); err != nil {
+			return err
+		}
 		for _, d := range ds {
 			f.fn(core.Message{Subject: d.Msg.Subject, Header: d.Msg.Header, Body: d.Msg.Data, Seq: d.Seq, At: d.At})
 			f.next = d.Seq + 1

@@ -136,7 +136,7 @@ func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, la
 		}
 		return core.Lost, 0, nil
 	}
-	write := &core.Write{Op: op, Msg: msg, Look: look, On: on}
+	write := &core.Write{Op: op, Msg: msg, Look: look, On: on, Synced: l.conn.Cell.LogStream()}
 	if l.conn.Together.Load() {
 		return l.conn.BeginBatched(guard, write)
 	}
@@ -360,11 +360,12 @@ func (l *Log) ScanMessages(ctx context.Context, from uint64, fn func(core.Messag
 
 // LastSeq returns the place of the log's last commit, also if it was purged, 0 for none.
 func (l *Log) LastSeq(ctx context.Context) (uint64, error) {
-	info, err := l.conn.StreamInfo(ctx, l.conn.Cell.LogStream())
+	stream, life := l.conn.Cell.LogStream(), l.conn.Syncs.Life()
+	info, err := l.conn.StreamInfo(ctx, stream)
 	if err != nil {
 		return 0, err
 	}
-	return info.State.LastSeq, nil
+	return info.State.LastSeq, l.conn.Syncs.Await(ctx, life, stream, info.State.LastSeq)
 }
 
 // commit decodes a stored message. It never fails: an error is in Err.

@@ -76,7 +76,7 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 	if !o.conn.NC.AuthRequired() {
 		msg.Header = nats.Header{headerRollup: {rollupSubject}}
 	}
-	_, err = o.conn.Put(ctx, op, msg)
+	_, err = o.conn.Put(ctx, op, object.Stream(info.Bucket), msg)
 	return info.Name, err
 }
 

@@ -38,13 +38,13 @@ func (c *Conn) sendBatched(writes []*batchedWrite) {
 	ctx := context.Background() // a missing acknowledgement soon becomes an error
 	stale := func(x *batchedWrite) bool { return c.restoredSince(x.w.On) }
 	if len(writes) >= BatchMin && !slices.ContainsFunc(writes, stale) {
-		msgs := make([]*nats.Msg, len(writes))
+		since, msgs := c.Syncs.Life(), make([]*nats.Msg, len(writes))
 		for i, x := range writes {
 			msgs[i] = x.w.Msg
 		}
 		if last, err := c.Ack(ctx, c.SendBatch(ctx, msgs)); err == nil {
 			for i, x := range writes {
-				x.s = Sent{done: true, seq: last - uint64(len(writes)-1-i)}
+				x.s = Sent{done: true, seq: last - uint64(len(writes)-1-i), since: since}
 				close(x.done)
 			}
 			return
@@ -54,7 +54,7 @@ func (c *Conn) sendBatched(writes []*batchedWrite) {
 		x.s = c.sendOn(ctx, x.w, x.w.On)
 	}
 	for _, x := range writes {
-		s := Sent{subject: x.s.subject, at: x.s.at, done: true}
+		s := Sent{subject: x.s.subject, at: x.s.at, done: true, since: x.s.since}
 		s.seq, s.failed = c.Ack(ctx, x.s)
 		x.s = s
 		close(x.done)

@@ -177,8 +177,28 @@ type Raw struct {
 	Header  nats.Header `json:"-"`
 }
 
-// Get reads one message from the stream's leader; [ErrNotFound] without one.
+// Get reads one message from the stream's leader; [ErrNotFound] without one. Others decide on commits and objects, and
+// no decision may outlive them: those are returned when they are synced.
 func (c *Conn) Get(ctx context.Context, stream string, req GetRequest) (*Raw, error) {
+	if stream != c.Cell.LogStream() && stream != "OBJ_"+c.Cell.ObjectBucket() {
+		return c.get(ctx, stream, req)
+	}
+	for pace := NewBackoff(); ; {
+		life := c.Syncs.Life()
+		m, err := c.get(ctx, stream, req)
+		if err != nil {
+			return nil, err
+		}
+		if err = c.Syncs.Await(ctx, life, stream, m.Seq); err == nil {
+			return m, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || c.NC.IsClosed() || !Pause(ctx, pace.NextBackOff()) {
+			return nil, fmt.Errorf("read %s: %w", stream, err)
+		}
+	}
+}
+
+func (c *Conn) get(ctx context.Context, stream string, req GetRequest) (*Raw, error) {
 	var resp getReply
 	if err := c.Call(ctx, "read "+stream, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
 		return nil, err

@@ -19,6 +19,7 @@
 //     call.go       calls to the JetStream API, reads from a stream's leader
 //     publish.go    guarded writes; batch.go sends concurrent ones together
 //     bucket.go     how the broker names and marks the keys of a bucket
+//     synced.go     waits for a broker that syncs in groups
 //     header.go     headers that the client library cannot read
 //     isolation.go  the search for another node
 //     error.go      the errors
@@ -86,6 +87,8 @@ type Conn struct {
 	Priority  *priority.Gate
 	attempts  attempts
 	isolation isolation
+	// Syncs waits for a broker that syncs in groups.
+	Syncs *Syncs
 
 	authErr atomic.Pointer[error] // the last refusal of the login; nil while connected
 
@@ -123,6 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	server, known := cfg.Server.(syncing)
 	c := &Conn{ConsumerKey: key, Cell: cell, Config: cfg, Log: cfg.Log, Instance: NewSecret(), Priority: gateOf(cfg),
 		Denied: newDenials()}
+	c.Syncs = &Syncs{conn: c, streams: map[string]*streamSync{}}
 	c.Together.Store(cfg.Synced || known && server.SyncsEach())
 	c.appends = batcher.Batcher[*batchedWrite]{CountMax: BatchMessagesMax, SizeMax: BatchBytesMax, Flush: c.sendBatched,
 		Key:  func(x *batchedWrite) string { return x.key },

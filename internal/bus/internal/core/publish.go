@@ -29,10 +29,14 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	return p.wait(ctx)
 }
 
-// Put publishes without a guard until it is acknowledged or ctx ends; the message may be stored twice.
-func (c *Conn) Put(ctx context.Context, op string, m *nats.Msg) (uint64, error) {
+// Put publishes without a guard until it is acknowledged and synced, or ctx ends; the message may be stored twice.
+func (c *Conn) Put(ctx context.Context, op, stream string, m *nats.Msg) (uint64, error) {
 	for pace := NewBackoff(); ; {
-		seq, err := c.Ack(ctx, c.Send(ctx, m))
+		s := c.Send(ctx, m)
+		seq, err := c.Ack(ctx, s)
+		if err == nil {
+			err = c.Syncs.Await(ctx, s.since, stream, seq)
+		}
 		if err == nil {
 			return seq, nil
 		}
@@ -88,6 +92,8 @@ type Sent struct {
 	paf     jetstream.PubAckFuture
 	err     error // it could not even be sent
 
+	since Life // the connection before it was sent
+
 	done   bool // it has been waited for: the result
 	seq    uint64
 	failed error
@@ -95,7 +101,7 @@ type Sent struct {
 
 // Send publishes; it blocks only while the window is full.
 func (c *Conn) Send(ctx context.Context, m *nats.Msg) Sent {
-	s := Sent{subject: m.Subject, at: time.Now()}
+	s := Sent{subject: m.Subject, at: time.Now(), since: c.Syncs.Life()}
 	for {
 		s.paf, s.err = c.js.PublishMsgAsync(m)
 		if s.err != nil && c.NC.IsClosed() {
@@ -181,6 +187,9 @@ type Write struct {
 	// ([Conn.Reconnects]). A stream that was restored from an older copy can have another message in its place. So Look
 	// is asked before each publish on a newer connection. nil: the guard is enough.
 	On *uint64
+	// Synced is the stream that has to be synced up to the write before its result is certain, "" if others can make
+	// the write again after a cut of the power.
+	Synced string
 	// BusyMax limits how long the write is sent again while each answer is that others with its guard are in flight; 0:
 	// [leaderGraceMS].
 	BusyMax time.Duration
@@ -221,6 +230,9 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 	for refused, short, known := 0, false, true; ; {
 		seq, err := c.Ack(ctx, s)
 		if err == nil {
+			err = c.writeSynced(ctx, w, s.since, seq)
+		}
+		if err == nil {
 			return seq, nil
 		}
 		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
@@ -236,7 +248,17 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 			n := c.Reconnects()
 			on = &n
 		}
+		since := c.Syncs.Life()
 		v, seq, err := c.checkAgain(ctx, w, lost)
+		if err == nil && v == Stored {
+			if synced := c.writeSynced(ctx, w, since, seq); synced != nil {
+				if ctx.Err() != nil {
+					return 0, fmt.Errorf("%s: %w", w.Op, synced)
+				}
+				s = Sent{done: true, failed: synced} // look once more
+				continue
+			}
+		}
 		if short && v == Undecided {
 			refused = 0 // for lack of the guard's commit, which the leader has applied since
 		}
@@ -268,6 +290,14 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 		}
 		s = c.sendOn(ctx, w, on)
 	}
+}
+
+// writeSynced waits until a stored write is synced, if its result depends on that.
+func (c *Conn) writeSynced(ctx context.Context, w *Write, since Life, seq uint64) error {
+	if w.Synced == "" {
+		return nil
+	}
+	return c.Syncs.Await(ctx, since, w.Synced, seq)
 }
 
 // streak measures how long the broker has given the same answer. An outage before it does not count.
