@@ -54,6 +54,12 @@ func sendWithReceipt[Q request.Checked](a *app, cmd *cobra.Command, name string,
 	})
 }
 
+// askedFlag adds the flag of what the person saw.
+func askedFlag(cmd *cobra.Command) *uint64 {
+	return cmd.Flags().Uint64("asked", 0, "the `SEQ` of the prompt as it was shown (`holdfast prompts --json`): a "+
+		"decision is refused if the prompt asks for something else since")
+}
+
 func answerCommand(a *app) *cobra.Command {
 	var raw string
 	cmd := a.requestCommand("answer S [P] [ANSWER…]", "Answer a prompt",
@@ -73,6 +79,7 @@ shown and asked as questions are. reject says no.`,
 		`holdfast answer build-42 q1 --answers '[{"question":"size","selected":["L"]}]'`)
 	cmd.Flags().StringVar(&raw, "answers", "",
 		"the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
@@ -82,7 +89,7 @@ shown and asked as questions are. reject says no.`,
 			return answered(w.Prompt, asked)
 		},
 			func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
-				w := request.Answer{Ref: r, By: by}
+				w := request.Answer{Ref: r, By: by, Asked: *shown}
 				st, _, err := a.current(ctx, b, r)
 				if err != nil {
 					return w, err
@@ -94,6 +101,9 @@ shown and asked as questions are. reject says no.`,
 				asked, err = st.Blocker(w.Prompt, a.source(ctx, b))
 				if err != nil {
 					return w, err
+				}
+				if w.Asked == 0 && asked != nil {
+					w.Asked = asked.Seq
 				}
 				w.Answers, err = a.answersMeant(ctx, cmd, b, asked, answers, raw)
 				return w, err
@@ -300,13 +310,15 @@ func rejectCommand(a *app) *cobra.Command {
 		"Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(1, -1, "the session S"), "holdfast reject build-42 p1",
 		"holdfast reject build-42 p1 use the staging database")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return a.nameIt(cmd, args[0])
 		}
 		return sendRequest(a, cmd, args[0], request.LedgerReject, "rejected",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
-				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
+				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by,
+					Asked: *shown}, nil
 			})
 	}
 	return cmd
@@ -331,13 +343,14 @@ func dismissCommand(a *app) *cobra.Command {
 	cmd := a.requestCommand("dismiss S P", "Dismiss a prompt without an answer",
 		"Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(1, 2, "the session S"), "holdfast dismiss build-42 p1")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return a.nameIt(cmd, args[0])
 		}
 		return sendRequest(a, cmd, args[0], request.LedgerDismiss, "dismissed",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
-				return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
+				return request.Dismiss{Ref: r, Prompt: args[1], By: by, Asked: *shown}, nil
 			})
 	}
 	return cmd
