@@ -150,6 +150,32 @@ func TestPlanIsReadAndAnswered(t *testing.T) {
 	}
 }
 
+// A decision that is under way when the prompt is changed decides nothing, and the page says so.
+func TestOnlyTheQuestionOnTheScreenIsAnswered(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.permit(s, turn, "run", "Run ls", "ls")
+	p := board(t, c, "#/p/painter/wall/run")
+	p.shows("Run ls")
+	eval[bool](p, `(globalThis.seen = [...holdfast.app.bucket.rows.values()][0], true)`)
+	c.permit(s, turn, "run", "Run rm -rf /srv", "rm -rf /srv")
+	p.shows("Run rm -rf /srv")
+	for _, request := range []string{`"answer", {answers: [{question: "permission", selected: ["once"]}]}`,
+		`"reject", {text: "no"}`, `"dismiss", {}`} {
+		got := eval[string](p, fmt.Sprintf(`(async () => {
+			const { inbox } = holdfast.app;
+			await inbox.send(seen, %s);
+			return inbox.verdicts.get(seen.key).text;
+		})()`, request))
+		if !strings.HasPrefix(got, "not decided, and it still waits (409): prompt run has changed since it was shown") {
+			t.Errorf("%s: %s", request, got)
+		}
+	}
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "run"); b["status"] != "awaiting" {
+		t.Errorf("the prompt is %v", b["status"])
+	}
+}
+
 // button is JavaScript for the button of the session page with this text.
 func button(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("section[aria-label='Ask for'] button")].find((b) =>

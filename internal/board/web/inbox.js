@@ -312,10 +312,12 @@ export class Inbox {
   async send(row, verb, body) {
     if (!this.app.live() || this.sending.has(row.key)) return;
     const { harness, session, prompt } = row;
+    const asked = row.blocker.seq; // another question under this id is another one than the person read
     this.sending.add(row.key);
     this.verdicts.delete(row.key);
     this.app.draw();
-    const reply = await this.app.net.ask("ledger", verb, { harness, session, prompt, by: this.app.person(), ...body });
+    const request = { harness, session, prompt, asked, by: this.app.person(), ...body };
+    const reply = await this.app.net.ask("ledger", verb, request);
     this.sending.delete(row.key);
     this.verdicts.set(row.key, doc.verdict(reply, this.app.now()));
     if (reply.code === 200) this.draft(row.version).sent = true; // the form stays until no hand is on it
