@@ -196,15 +196,15 @@ func isRequest(prompt *session.Blocker) bool {
 
 // waitsOnly says which prompt waits, and how it is answered.
 func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
-	text = terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s %s ANSWER", prompt.Kind,
-		prompt.Prompt, st.Ref(), st.Ref(), prompt.Prompt))
+	text = terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s ANSWER", prompt.Kind,
+		prompt.Prompt, st.Ref(), operands(st.Ref().String(), prompt.Prompt)))
 	refused := map[string]string{}
 	for i := range prompt.Questions {
 		refused[prompt.Questions[i].ID] = "not answered"
 	}
 	if len(prompt.Questions) == 1 && len(prompt.Questions[0].Options) == 0 && !isRequest(prompt) {
-		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s %s=TEXT", st.Ref(),
-			prompt.Questions[0].ID))
+		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s=TEXT",
+			operands(st.Ref().String(), prompt.Questions[0].ID)))
 	}
 	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
 		func(line string) bool { return line == "" })
@@ -216,7 +216,16 @@ func sayNo(r events.Ref, prompt *session.Blocker) string {
 	if !isRequest(prompt) {
 		return ""
 	}
-	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s %s [REASON]", r, prompt.Prompt))
+	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s [REASON]", operands(r.String(), prompt.Prompt)))
+}
+
+// operands joins words of a command line, after -- if one of them would be taken for a flag: the id of a step whose name
+// has no ASCII letters begins with -.
+func operands(words ...string) string {
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		words = append([]string{"--"}, words...)
+	}
+	return strings.Join(words, " ")
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
