@@ -219,8 +219,8 @@ func sayNo(r events.Ref, prompt *session.Blocker) string {
 	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s [REASON]", operands(r.String(), prompt.Prompt)))
 }
 
-// operands joins words of a command line, after -- if one of them would be taken for a flag: the id of a step whose name
-// has no ASCII letters begins with -.
+// operands joins words of a command line, after -- if one of them would be taken for a flag: the id of a step whose
+// name has no ASCII letters begins with -.
 func operands(words ...string) string {
 	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		words = append([]string{"--"}, words...)
