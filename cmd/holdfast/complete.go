@@ -76,11 +76,8 @@ func (a *app) addCompletion(cmd *cobra.Command) {
 		}
 		if of := flagFinders[f.Name]; of != nil && cmd.GroupID == groupInspect {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name,
-				func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-					find := func(ctx context.Context, a *app, _ *cobra.Command, _ []string, _ string) ([]string, error) {
-						return selections(ctx, a, of)
-					}
-					return a.offered(cmd, find, nil, begun), cobra.ShellCompDirectiveNoFileComp
+				func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+					return a.offered(cmd, selections(of), args, begun), cobra.ShellCompDirectiveNoFileComp
 				})
 		}
 	})
@@ -161,19 +158,21 @@ func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []strin
 	return words, err
 }
 
-// selections returns the different values of the sessions that changed last.
-func selections(ctx context.Context, a *app, of func(s *session.State) string) ([]string, error) {
-	var words []string
-	err := a.onCell(ctx, func(b *bus.Bus) error {
-		docs, _, err := a.newest(ctx, b, &sessionFilter{all: true}, offeredMax)
-		for _, s := range docs {
-			if word := terminal.Clean(of(s)); word != "" && !slices.Contains(words, word) {
-				words = append(words, word)
+// selections offers the different values of the sessions that changed last.
+func selections(of func(s *session.State) string) finder {
+	return func(ctx context.Context, a *app, _ *cobra.Command, _ []string, _ string) ([]string, error) {
+		var words []string
+		err := a.onCell(ctx, func(b *bus.Bus) error {
+			docs, _, err := a.newest(ctx, b, &sessionFilter{all: true}, offeredMax)
+			for _, s := range docs {
+				if word := terminal.Clean(of(s)); word != "" && !slices.Contains(words, word) {
+					words = append(words, word)
+				}
 			}
-		}
-		return err
-	})
-	return words, err
+			return err
+		})
+		return words, err
+	}
 }
 
 // completePrompts offers the prompts of the session that wait.
