@@ -614,10 +614,33 @@ func TestOperatorSeesTheCell(t *testing.T) {
 	}
 	p.narrow()
 	p.shot("operator")
+	p.doesNotReadParked()
 	c.end(syscall.SIGKILL)
 	p.wait(`document.querySelector("#state.stale")`)
 	p.wait(`[...document.querySelectorAll("main button")].length === 2 &&
 		[...document.querySelectorAll("main button")].every((b) => b.disabled)`)
+}
+
+// doesNotReadParked refuses the page the parked input: then the page does not say that no input is parked.
+func (p *page) doesNotReadParked() {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const api = net.api.bind(net);
+		net.api = (subject, body) => subject === globalThis.refused
+			? Promise.reject(new Error("permissions violation")) : api(subject, body);
+		return true;
+	})()`)
+	for _, subject := range []string{"STREAM.INFO.HF_PARKED", "STREAM.MSG.GET.HF_PARKED"} {
+		eval[bool](p, `(globalThis.refused = "", holdfast.app.page.parked = [], holdfast.app.draw(), true)`)
+		p.wait(`document.querySelector('section[aria-label="parked input"]')`)
+		eval[bool](p, fmt.Sprintf(`(globalThis.refused = %s, true)`, quote(subject)))
+		p.shows("cannot be read: parked input: permissions violation")
+		p.wait(`!document.querySelector('section[aria-label="parked input"]')`)
+		if eval[bool](p, `Boolean(document.querySelector("#parked"))`) {
+			p.t.Errorf("without %s the page says that no input is parked", subject)
+		}
+	}
 }
 
 // A prompt that comes while the page is hidden has one notice, which leads to it.
@@ -644,4 +667,37 @@ func TestNoticeOfAHiddenPage(t *testing.T) {
 	if got := eval[int](p, `notices.length`); got != 1 {
 		t.Errorf("%d notices, want 1", got)
 	}
+}
+
+// Some browsers, such as those of Android phones, throw where a page shows a notice: the prompt is in the list all the
+// same, the title counts it, and the page says that it shows no notices.
+func TestNoticesThatABrowserRefuses(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "")
+	eval[bool](p, `(globalThis.Notification = class {
+		static permission = "default";
+		static async requestPermission() { return this.permission = "granted"; }
+		constructor() { throw new TypeError("Illegal constructor"); }
+	}, holdfast.app.draw(), true)`)
+	p.wait(`document.querySelectorAll("header button.help").length === 2`)
+	hide := `(Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), true)`
+	eval[bool](p, `(Notification.permission = "granted", `+hide+`)`) // granted to an earlier page
+	c.ask(s, turn, "new", question("q", "A new question?"))
+	p.wait(`document.title === "(1) Holdfast"`)
+	eval[bool](p, `(delete document.hidden, holdfast.app.draw(), true)`)
+	p.shows("A new question?")
+	p.shows("this browser shows no notices")
+	if !eval[bool](p, `holdfast.app.live()`) {
+		t.Error("the page is not live")
+	}
+	q := board(t, c, "")
+	eval[bool](q, `(globalThis.Notification = class {
+		static permission = "default";
+		static async requestPermission() { return this.permission = "granted"; }
+		constructor() { throw new TypeError("Illegal constructor"); }
+	}, holdfast.app.draw(), true)`)
+	q.wait(`document.querySelectorAll("header button.help").length === 2`)
+	eval[bool](q, `(document.querySelectorAll("header button.help")[1].click(), true)`)
+	q.shows("this browser shows no notices")
 }
