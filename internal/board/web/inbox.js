@@ -451,6 +451,7 @@ function rowPart(inbox, row) {
     <button class="head" aria-expanded=${open} @click=${() => inbox.open(open ? undefined : row.key)}>
       <span class="kind">${visible(row.kind)}</span>
       ${row.blocker.tool?.name ? html`<span class="tool">${line(row.blocker.tool.name, 40)}</span>` : nothing}
+      ${row.session === row.root ? nothing : html`<span class="asker">in ${line(row.session, 40)}</span>`}
       ${whatPart(inbox, row, below, asks)}
       <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : row.lost ? "gone" : visible(row.blocker.status)}</span>
     </button>
