@@ -283,3 +283,38 @@ func TestLinkOfASettledPrompt(t *testing.T) {
 	p.wait(`document.querySelector("#gone")`)
 	p.shows("painter/wall colour no longer waits: answered by bob at ")
 }
+
+// A text that a person writes while a message is on its way stays in the form, and is another message.
+func TestTextThatIsWrittenDuringARequestStays(t *testing.T) {
+	c := newCell(t)
+	c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelector("#message")`)
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const ask = net.ask.bind(net);
+		net.ask = async (...all) => {
+			const reply = await ask(...all);
+			if (all[1] === "send") await new Promise((done) => { globalThis.release = done; });
+			return reply;
+		};
+		return true;
+	})()`)
+	p.do(focus("#message"))
+	p.keys("one")
+	p.click(".buttons .main")
+	p.wait(`globalThis.release`)
+	p.do(focus("#message"))
+	p.keys(" and two")
+	eval[bool](p, `(release(), delete globalThis.release, true)`)
+	p.shows("send: stored at")
+	drawn(p)
+	if got := eval[string](p, `document.querySelector("#message").value`); got != "one and two" {
+		t.Errorf("the form has %q", got)
+	}
+	p.click(".buttons .main")
+	p.wait(`globalThis.release`)
+	eval[bool](p, `(release(), true)`)
+	p.wait(`document.querySelector("#message").value === ""`)
+	p.wait(`document.querySelectorAll("#queue li").length === 2`)
+}

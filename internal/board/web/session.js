@@ -187,8 +187,9 @@ export class Session {
   async send() {
     if (this.text.trim() === "") return;
     this.message ??= createInbox("m").slice(2);
-    const reply = await this.request("compaction", "send", { message: this.message, content: this.text }, "send");
-    if (!reply?.code) return;
+    const sent = this.text;
+    const reply = await this.request("compaction", "send", { message: this.message, content: sent }, "send");
+    if (!reply?.code || this.text !== sent) return; // what was written meanwhile is another message
     this.message = undefined;
     if (reply.code === 200) this.text = "";
     this.app.draw();
@@ -288,9 +289,8 @@ function checkPart(page) {
 function promptPart(doc) {
   const waiting = Object.entries(doc.prompts ?? {}).filter(([, p]) => p.status === "awaiting");
   if (waiting.length === 0) return nothing;
-  return html`<p class="waits">waits for a person: ${waiting.map(([id, p]) => html`
-    <a href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>
-      ${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
+  return html`<p class="waits">waits for a person: ${waiting.map(([id, p], i) => html`${i > 0 ? ", " : ""}<a
+    href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
 }
 
 function retryPart(page, doc) {
