@@ -318,3 +318,21 @@ func TestTextThatIsWrittenDuringARequestStays(t *testing.T) {
 	p.wait(`document.querySelector("#message").value === ""`)
 	p.wait(`document.querySelectorAll("#queue li").length === 2`)
 }
+
+// An answer that is larger than what the broker takes is not sent, and the page says so.
+func TestAnswerLargerThanAMessage(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "name", question("q", "Which name?"))
+	p := board(t, c, "#/p/painter/wall/name")
+	p.wait(`document.querySelector(".row.open")`)
+	eval[bool](p, `((e) => { e.value = "x".repeat(1 << 20); e.dispatchEvent(new Event("input")); return true; })(
+		document.querySelector(".row.open input[type=text]"))`)
+	p.wait(`!document.querySelector(".row.open button.main").disabled`)
+	p.press("\r")
+	p.shows("not sent: it has 1,048,")
+	p.shows("and the broker takes 1,048,576 (413)")
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "name"); b["status"] != "awaiting" {
+		t.Errorf("the prompt is %v", b["status"])
+	}
+}

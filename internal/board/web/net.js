@@ -111,9 +111,15 @@ export class Net {
   async ask(service, verb, body) {
     const who = this.cell.login ? `.${token(this.cell.person)}` : ""; // the brokers enforce it
     const subject = `${this.cell.prefix}.svc.${service}.${verb}${who}`;
+    const data = new TextEncoder().encode(JSON.stringify(body));
+    const most = this.nc.info?.max_payload ?? Infinity;
+    if (data.length > most) {
+      const [has, takes] = [data.length, most].map((n) => n.toLocaleString("en"));
+      return { code: 413, text: `not sent: it has ${has} bytes, and the broker takes ${takes}`, body: {} };
+    }
     let m;
     try {
-      m = await this.nc.request(subject, JSON.stringify(body), { timeout: requestTimeout });
+      m = await this.nc.request(subject, data, { timeout: requestTimeout });
     } catch (err) {
       return failed(err);
     }
