@@ -67,7 +67,7 @@ func TestSessionSaysWhy(t *testing.T) {
 	// The document as it was, beside what it is now.
 	eval[bool](p, fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began))
 	p.wait(`document.querySelector("#differences")`)
-	p.shows("then: running")
+	p.shows(fmt.Sprintf("at %d: running", began))
 	if got := eval[string](p, `[...document.querySelectorAll("#compared tbody th")].map((e) => e.textContent.trim())
 		.join()`); !strings.Contains(got, "phase") || strings.Contains(got, "seq") {
 		t.Errorf("compared: %s", got)
@@ -452,14 +452,25 @@ func TestLongSessionIsReached(t *testing.T) {
 		t.Errorf("%d places were drawn, want %d", got, want)
 	}
 
-	eval[bool](p, `(() => {
-		const slider = document.querySelector("#past input[type=range]");
-		slider.value = slider.min;
-		slider.dispatchEvent(new Event("change"));
-		return true;
-	})()`)
-	p.wait(fmt.Sprintf(`document.querySelector("#compared") && document.querySelector("#past output").value === "%d"`,
-		seen[0]))
+	// Both sliders reach all places. They say where they are while they are moved.
+	slide := func(name string, to int, events ...string) {
+		for _, event := range events {
+			eval[bool](p, fmt.Sprintf(`((slider) => { slider.value = %d; slider.dispatchEvent(new Event(%s));
+				return true; })(document.querySelector("#past output[name=%s] ~ input"))`, to, quote(event), name))
+		}
+		p.wait(fmt.Sprintf(`document.querySelector("#past output[name=%s]").value.startsWith("place %d, ")`, name,
+			seen[to]))
+	}
+	slide("at", 3, "input")
+	if eval[bool](p, `Boolean(holdfast.app.page.past.at)`) {
+		t.Error("a slider that is moved asks for each document below it")
+	}
+	slide("at", 0, "input", "change")
+	p.wait(`document.querySelector("#compared")`)
+	p.wait(`document.querySelector("#past output[name=to]").value === "now"`)
+	slide("to", 4, "input", "change")
+	p.wait(fmt.Sprintf(`/^what at %d: .* at %d: /.test(document.querySelector("#compared thead")?.innerText
+		.replace(/\s+/g, " "))`, seen[0], seen[4]))
 }
 
 // policyForm opens the form of the policy of coder/build.
