@@ -99,9 +99,7 @@ type body struct {
 }
 
 type statusInfo struct {
-	Type    string `json:"type"`
-	Message string `json:"message"` // of a retry: the error
-	Next    int64  `json:"next"`    // of a retry: its instant, in milliseconds
+	Type string `json:"type"`
 }
 
 type toolRef struct {

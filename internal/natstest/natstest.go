@@ -20,8 +20,9 @@ const (
 	startTimeoutS   = 60 // to start a broker, or to connect
 	untilTimeoutS   = 90 // of [Until], for events that must happen
 	clusterNodes    = 3
-	clusterPortsMax = 5  // attempts: another process may take a port between choosing and using it
-	pollMS          = 10 // interval of the checks of [Until]
+	clusterPortsMax = 5                       // attempts: another process may take a port between choosing and using it
+	pollMS          = 10                      // interval of the checks of [Until]
+	groupedVariable = "HOLDFAST_TEST_GROUPED" // set: all single brokers sync in groups, where a test does not choose
 	loopbackAny     = "127.0.0.1:0"
 )
 
@@ -29,10 +30,10 @@ const (
 type Option func(*embed.Config)
 
 // Lazy leaves syncing to the system, which is the default of tests: they are faster, and no test here cuts the power.
-func Lazy() Option { return func(c *embed.Config) { c.SyncAlways = false } }
+func Lazy() Option { return func(c *embed.Config) { c.SyncAlways, c.Group = false, false } }
 
 // Synced syncs every write before it is acknowledged, as in production.
-func Synced() Option { return func(c *embed.Config) { c.SyncAlways = true } }
+func Synced() Option { return func(c *embed.Config) { c.SyncAlways, c.Group = true, false } }
 
 // Grouped syncs writes in groups, after the broker has acknowledged them.
 func Grouped() Option { return func(c *embed.Config) { c.SyncAlways, c.Group = false, true } }
@@ -56,9 +57,13 @@ type BusOption func(*bus.Config)
 // Start runs one broker.
 func Start(t testing.TB, opts ...Option) *embed.Server {
 	t.Helper()
-	cfg := embed.Config{Dir: t.TempDir(), Listen: loopbackAny}
+	byVariable := os.Getenv(groupedVariable) != ""
+	cfg := embed.Config{Dir: t.TempDir(), Listen: loopbackAny, Group: byVariable}
 	for _, o := range opts {
 		o(&cfg)
+	}
+	if byVariable && (cfg.File != "" || cfg.Name != "") { // the users of a file do not know who answers about syncs
+		cfg.Group = false
 	}
 	s, err := start(t, cfg)
 	if err != nil {

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/holdfast-dev/holdfast v0.0.0
+	github.com/nats-io/nats.go v1.55.0
 	github.com/rs/zerolog v1.35.1
 )
 
@@ -20,7 +21,6 @@ require (
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
-	github.com/nats-io/nats.go v1.55.0 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect

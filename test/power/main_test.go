@@ -19,6 +19,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/test/child"
 )
@@ -111,6 +112,17 @@ func broker() error {
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	b, err := bus.Open(ctx, bus.Config{Server: srv, Name: "syncs"})
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := b.ServeSyncs(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
 	if err := child.Print(srv.URL()); err != nil {
 		return err
 	}

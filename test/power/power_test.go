@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/embed"
@@ -30,6 +32,9 @@ const (
 	nodesCut    = 3
 	freshEvery  = 5 // number of cuts until the machine gets a new disk, which is cut at its first start
 	padMax      = 3_000
+	purgeEvery  = 1_000 // commits of the client that does not wait
+	plainBytes  = 4_000 // of each
+	rewriteMS   = 100   // interval at which the broker writes blocks again
 	patience    = time.Minute
 	loopbackAny = "127.0.0.1:0"
 )
@@ -107,6 +112,153 @@ func TestCutsInGroups(t *testing.T) {
 			t.Logf("%s: %d lost", k.name, missing)
 			made.report(t, want)
 		})
+	}
+}
+
+// TestCutsWhileBlocksAreWrittenAgain: a broker that syncs in groups, while a session is purged and the broker replaces
+// the blocks that have mostly commits of it. The clients that wait for the sync lose nothing. A client that takes the
+// broker's acknowledgement for it loses some: so the wait is needed.
+func TestCutsWhileBlocksAreWrittenAgain(t *testing.T) {
+	for i, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			rnd, want := dice(t, 400+uint64(i)), cuts(3, 50)
+			m := newMachine(t, k)
+			cfg := embed.Config{Listen: loopbackAny, Group: true, RewriteEvery: rewriteMS * time.Millisecond}
+			var all, plain []*record
+			rewritten := 0
+			for n := range want {
+				node := startNode(t, m, cfg)
+				url := addressOf(t, node)
+				blocks := newBlocks(m)
+				w := write(t, url, fmt.Sprintf("%s-%d", k.name, n), 1)
+				p := writePlain(t, url, fmt.Sprintf("%s-plain-%d", k.name, n))
+				w.during(t, time.Duration(1_000+rnd.IntN(3_000))*time.Millisecond)
+				rewritten += blocks.changed(t)
+				m.disk.freeze()
+				killNodes([]*child.Process{node}, []*machine{m})
+				all, plain = append(all, w.stop(t)...), append(plain, p())
+				m.back(t, rnd)
+			}
+			node := startNode(t, m, cfg)
+			b := open(t, addressOf(t, node), 1)
+			made := count{cuts: m.cuts}
+			made.acknowledged, _ = lost(t, b, all)
+			gone, acked := 0, 0
+			for _, r := range plain {
+				gone, acked = gone+len(r.lost(b)), acked+len(r.acked)
+			}
+			b.Close()
+			m.disk.freeze()
+			killNodes([]*child.Process{node}, []*machine{m})
+			made.report(t, want)
+			t.Logf("%d blocks were written again; without the wait %d of %d commits are lost", rewritten, gone, acked)
+			if rewritten == 0 || gone == 0 {
+				t.Errorf("%d blocks were written again, and %d of %d commits without the wait are lost: that shows "+
+					"nothing", rewritten, gone, acked)
+			}
+		})
+	}
+}
+
+func addressOf(t *testing.T, p *child.Process) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	line, err := p.Line(ctx)
+	if err != nil {
+		t.Fatalf("the broker does not start: %v", err)
+	}
+	return line
+}
+
+// blocks are the blocks of the log of a machine, as they are replaced.
+type blocks struct {
+	done    chan struct{}
+	ended   chan struct{}
+	changes int
+}
+
+// newBlocks counts the blocks that are replaced from now on.
+func newBlocks(m *machine) *blocks {
+	b := &blocks{done: make(chan struct{}), ended: make(chan struct{})}
+	pattern := filepath.Join(m.at, "data", "jetstream", "*", "streams", "HF_LOG", "msgs", "*.blk")
+	go func() {
+		defer close(b.ended)
+		known := map[string]os.FileInfo{}
+		tick := time.NewTicker(rewriteMS * time.Millisecond)
+		defer tick.Stop()
+		for {
+			paths, err := filepath.Glob(pattern)
+			if err != nil {
+				return
+			}
+			for _, p := range paths {
+				info, err := os.Stat(p)
+				if err != nil {
+					continue // it was removed
+				}
+				if was := known[p]; was != nil && !os.SameFile(was, info) {
+					b.changes++
+				}
+				known[p] = info
+			}
+			select {
+			case <-tick.C:
+			case <-b.done:
+				return
+			}
+		}
+	}()
+	return b
+}
+
+// changed ends the count and returns it.
+func (b *blocks) changed(t *testing.T) int {
+	t.Helper()
+	close(b.done)
+	<-b.ended
+	return b.changes
+}
+
+// writePlain appends to one session, purges it now and then, and takes the broker's acknowledgement for a promise,
+// until the broker ends. It returns a function that returns the acknowledged commits that were not purged.
+func writePlain(t *testing.T, url, session string) func() *record {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.NoReconnect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, done := &record{ref: events.Ref{Harness: "h", Session: session}}, make(chan struct{})
+	go func() {
+		defer close(done)
+		pad := []byte(`"` + strings.Repeat("x", plainBytes) + `"`)
+		for n := 0; ; n++ {
+			id := fmt.Sprintf("%s-%d", session, n)
+			body, err := events.EncodeBatch([]events.Event{events.New(id, events.HarnessSource("h", "1"), r.ref, 1,
+				time.Now(), events.ToolStarted{Call: id, Name: "bash", Input: pad})})
+			if err != nil {
+				return
+			}
+			m, err := nc.Request("hf.log.h."+session+".harness", body, patience)
+			var a struct{ Seq uint64 }
+			if err != nil || json.Unmarshal(m.Data, &a) != nil || a.Seq == 0 {
+				return
+			}
+			r.acked = append(r.acked, ack{a.Seq, id})
+			if n%purgeEvery != purgeEvery-1 {
+				continue
+			}
+			r.acked = r.acked[len(r.acked)-1:]
+			purge := fmt.Sprintf(`{"filter":"hf.log.h.%s.*","seq":%d}`, session, a.Seq)
+			if _, err := nc.Request("$JS.API.STREAM.PURGE.HF_LOG", []byte(purge), patience); err != nil {
+				return
+			}
+		}
+	}()
+	return func() *record {
+		nc.Close()
+		<-done
+		return r
 	}
 }
 
@@ -236,16 +388,11 @@ func startNodes(t *testing.T, machines []*machine, addrs []string, synced bool) 
 		routes = append(routes, "nats://"+a)
 	}
 	for i, m := range machines {
-		cfg := embed.Config{Dir: filepath.Join(m.at, "data"), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i),
-			SyncAlways: synced}
+		cfg := embed.Config{Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i), SyncAlways: synced}
 		if len(addrs) > 0 {
 			cfg.Cluster = &embed.Cluster{Name: "test", Listen: addrs[i], Routes: routes}
 		}
-		p, err := child.Start(roleBroker, filepath.Join(t.TempDir(), "log"), struct{ Config embed.Config }{cfg})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, p)
+		nodes = append(nodes, startNode(t, m, cfg))
 	}
 	for _, p := range nodes {
 		line, err := p.Line(ctx)
@@ -255,6 +402,17 @@ func startNodes(t *testing.T, machines []*machine, addrs []string, synced bool) 
 		urls = append(urls, line)
 	}
 	return nodes, strings.Join(urls, ",")
+}
+
+// startNode starts a broker on a machine. Its first line is its address.
+func startNode(t *testing.T, m *machine, cfg embed.Config) *child.Process {
+	t.Helper()
+	cfg.Dir = filepath.Join(m.at, "data")
+	p, err := child.Start(roleBroker, filepath.Join(t.TempDir(), "log"), struct{ Config embed.Config }{cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // killNodes ends the processes of machines whose disks are frozen.

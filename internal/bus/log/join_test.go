@@ -18,7 +18,7 @@ import (
 // that what is appended meanwhile waits for it.
 func waiting(t *testing.T) (b, witness *bus.Bus, p *bustest.Proxy, release func()) {
 	t.Helper()
-	s := natstest.Start(t)
+	s := natstest.Start(t, natstest.Lazy())
 	witness = natstest.Bus(t, s, bustest.Together)
 	p = bustest.NewProxy(t, s)
 	b, err := bus.Open(bustest.Background(t), bus.Config{URL: p.Addr, Synced: true})
@@ -92,7 +92,7 @@ func TestAppendsTravelTogether(t *testing.T) {
 // TestBatchOfAppendsWasOne: the figures of the test above mean something.
 func TestBatchOfAppendsWasOne(t *testing.T) {
 	const n = 40
-	s := natstest.Start(t)
+	s := natstest.Start(t, natstest.Lazy())
 	b := natstest.Bus(t, s, bustest.Together)
 	var wg sync.WaitGroup
 	for round := range uint64(5) {

@@ -789,7 +789,7 @@ func doubled(t *testing.T, s *embed.Server, after uint64) error {
 // TestTwoCommitsUnderOneGuard: the broker takes two commits of a session under one guard when they are in one batch.
 // Where the log takes batches at all, every way of reading it finds both, in the same order.
 func TestTwoCommitsUnderOneGuard(t *testing.T) {
-	s := natstest.Start(t)
+	s := natstest.Start(t, natstest.Lazy())
 	b := natstest.Bus(t, s, bustest.Together)
 	after := bustest.MustAppend(t, b, bustest.Session, 0, "a")
 	if err := doubled(t, s, after); err != nil {
