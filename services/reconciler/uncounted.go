@@ -41,8 +41,10 @@ func (r *Reconciler) lookForUncounted(ctx context.Context) time.Duration {
 			"permissions again")
 		return uncountedLater
 	}
+	if err != nil && !errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil {
+		r.log.Warn().AnErr("err", err).Msg("not all brokers said which consumers they do not count")
+	}
 	if len(found) == 0 {
-		r.log.Debug().AnErr("err", err).Msg("no consumers that the broker does not count")
 		return uncountedEvery
 	}
 	ended, err := r.bus.Consumers.EndUncounted(ctx, found)

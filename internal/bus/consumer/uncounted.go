@@ -21,7 +21,7 @@ import (
 // Limits of the search for consumers that the broker counts for no limit.
 const (
 	answersAtOnce = 64 // answers of brokers
-	answersMax    = 10 * time.Second
+	answersMax    = 20 * time.Second
 	endAtOnceMax  = 16    // requests to the broker
 	noResponders  = "503" // status of a request that nothing answers
 
@@ -47,74 +47,110 @@ type Uncounted struct {
 	Idle         time.Duration // how long it stays without one
 
 	filter string
-	config map[string]json.RawMessage
+	config map[string]json.RawMessage // of a direct one that can be ended; nil beyond what one search keeps
 }
 
-// Uncounted returns such consumers of the cell's streams. leaders: of the direct ones only those at the leaders of the
-// streams, which can be ended. Errors: [core.ErrUnreachable], with what was found, if a node has not answered;
+// Uncounted returns such consumers of the cell's streams, at most 100,000 of them. leaders: of the direct ones only those
+// at the leaders of the streams, which can be ended. The answers arrive on a connection of their own: a broker closes
+// one that has more than `max_pending` waiting, 64 MiB, and users decide how long the answers are.
+//
+// Errors: [core.ErrUnreachable], with what was found, if a node has not answered, or its answer was that long;
 // [core.ErrNotFound] where nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as
 // with permissions of an earlier version.
 func (cs *Consumers) Uncounted(ctx context.Context, leaders bool) ([]Uncounted, error) {
-	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
-		"config": true}) // a sourcing one with one replica may be at any node
-	if err != nil {
-		return nil, fmt.Errorf("consumers that no limit counts: %w", err)
-	}
 	missing, err := cs.nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	began, subject := time.Now(), Subject(cs.conn.Cell)
-	inbox, answers := cs.conn.NC.NewInbox(), make(chan *nats.Msg, answersAtOnce)
-	sub, err := cs.conn.NC.ChanSubscribe(inbox+".*", answers)
+	asking, cancel := context.WithTimeout(ctx, answersMax)
+	defer cancel()
+	own, err := core.Open(asking, cs.conn.Config)
 	if err != nil {
-		return nil, core.Translate("subscribe to "+inbox, err)
+		return nil, err
 	}
-	defer func() {
-		if err := core.IgnoreClosed(sub.Unsubscribe()); err != nil {
-			cs.conn.Log.Debug().Str("entity", inbox).AnErr("err", err).Msg("not unsubscribed")
-		}
-	}()
-	if err := cs.conn.NC.PublishRequest(subject, inbox+".1", body); err != nil {
-		return nil, core.Translate("ask for consumers", err)
+	defer own.NC.Close()
+	q := question{Conn: own, leaders: leaders, missing: missing, seen: map[string]bool{}, room: configBytesMax,
+		lost: own.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED), answers: make(chan *nats.Msg, answersAtOnce)}
+	if err := q.ask(); err != nil {
+		return nil, err
 	}
-	var found []Uncounted
-	wait := time.NewTimer(answersMax)
-	defer wait.Stop()
-	for seen := map[string]bool{}; ; {
+	err = q.collect(asking)
+	if err != nil && ctx.Err() != nil {
+		err = cs.conn.Late("ask for consumers", ctx.Err())
+	}
+	return q.found, err
+}
+
+// question is a question to the brokers about the consumers of the cell's account.
+type question struct {
+	*core.Conn
+	leaders bool
+	began   time.Time
+	missing map[string]bool // nodes that have not answered
+	answers chan *nats.Msg
+	lost    chan nats.Status
+
+	found []Uncounted
+	seen  map[string]bool // sourcing ones: each replica has them
+	room  int             // for bytes of configurations
+}
+
+// ask sends the question. Brokers compress the answers: a consumer takes 1 KB of one, and much of it is the same.
+func (q *question) ask() error {
+	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
+		"config": true}) // a sourcing one with one replica may be at any node
+	if err != nil {
+		return fmt.Errorf("consumers that no limit counts: %w", err)
+	}
+	q.began = time.Now()
+	inbox := q.NC.NewInbox()
+	if _, err := q.NC.ChanSubscribe(inbox+".*", q.answers); err != nil {
+		return core.Translate("subscribe to "+inbox, err)
+	}
+	m := &nats.Msg{Subject: Subject(q.Cell), Reply: inbox + ".1", Data: body,
+		Header: nats.Header{acceptEncoding: []string{encodingGzip}}}
+	return core.Translate("ask for consumers", q.NC.PublishMsg(m))
+}
+
+// collect reads the answers of all nodes.
+func (q *question) collect(ctx context.Context) error {
+	for {
 		select {
-		case m := <-answers:
+		case m := <-q.answers:
 			if len(m.Data) == 0 && m.Header.Get(pull.HeaderStatus) == noResponders {
-				return nil, fmt.Errorf("%w: no broker answers on %s", core.ErrNotFound, subject)
+				return fmt.Errorf("%w: no broker answers on %s", core.ErrNotFound, Subject(q.Cell))
 			}
-			node, of, err := cs.readUncounted(m.Data, leaders)
+			node, err := q.read(m)
 			if err != nil {
-				return found, err
+				return err
 			}
-			for _, u := range of { // each replica has a sourcing one
-				if at := u.Stream + " " + u.Name; !u.Sourcing || !seen[at] {
-					found, seen[at] = append(found, u), u.Sourcing
-				}
+			if delete(q.missing, node); len(q.missing) == 0 {
+				return nil
 			}
-			if delete(missing, node); len(missing) == 0 {
-				return found, nil
-			}
-		case <-wait.C:
-			if err := cs.conn.Denied.Since(subject, began); err != nil {
-				return nil, err
-			}
-			return found, fmt.Errorf("%w: no answer from %s", core.ErrUnreachable,
-				strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+		case <-q.lost:
+			return fmt.Errorf("%w: the connection ended before the answer of %s: it may be longer than a broker keeps "+
+				"for one connection (`max_pending`)", core.ErrUnreachable, q.absent())
 		case <-ctx.Done():
-			return found, cs.conn.Late("ask for consumers", ctx.Err())
+			if err := q.Denied.Since(Subject(q.Cell), q.began); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: no answer from %s", core.ErrUnreachable, q.absent())
 		}
 	}
+}
+
+// absent names the nodes that have not answered.
+func (q *question) absent() string {
+	if len(q.missing) == 0 {
+		return "the broker"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(q.missing)), ", ")
 }
 
 // nodes returns the names of the nodes that hold the cell's streams; none outside a cluster.
 func (cs *Consumers) nodes(ctx context.Context) (map[string]bool, error) {
 	all := map[string]bool{}
-	for _, s := range cs.streams() {
+	for _, s := range streams(cs.conn.Cell) {
 		info, err := cs.conn.StreamInfo(ctx, s)
 		switch {
 		case errors.Is(err, core.ErrNotFound):
@@ -133,81 +169,15 @@ func (cs *Consumers) nodes(ctx context.Context) (map[string]bool, error) {
 	return all, nil
 }
 
-// detail is a consumer in the answer of a broker.
-type detail struct {
-	Name   string                     `json:"name"`
-	Active bool                       `json:"push_bound"`
-	Config map[string]json.RawMessage `json:"config"`
-}
-
-// read returns what the consumer's configuration says.
-func (d detail) read(stream string) (u Uncounted, err error) {
-	if d.Config == nil {
-		return u, fmt.Errorf("consumer %s of %s: its configuration is missing", d.Name, stream)
-	}
-	u = Uncounted{Stream: stream, Name: d.Name, Active: d.Active, config: d.Config}
-	for field, to := range map[string]any{"deliver_subject": &u.To, "filter_subject": &u.filter,
-		"inactive_threshold": &u.Idle, "sourcing": &u.Sourcing} {
-		if err := json.Unmarshal(d.Config[field], to); len(d.Config[field]) > 0 && err != nil {
-			return u, fmt.Errorf("consumer %s of %s: %s: %w", d.Name, stream, field, err)
-		}
-	}
-	return u, nil
-}
-
-// readUncounted reads the answer of one broker, and its name. leaders: without direct consumers of streams that another
-// broker leads.
-func (cs *Consumers) readUncounted(body []byte, leaders bool) (node string, found []Uncounted, err error) {
-	var answer struct {
-		Server struct {
-			Name string `json:"name"`
-		} `json:"server"`
-		Data struct {
-			Streams []struct {
-				Name    string `json:"name"`
-				Cluster *struct {
-					Leader string `json:"leader"`
-				} `json:"cluster"`
-				Listed []detail `json:"consumer_detail"`
-				Direct []detail `json:"direct_consumer_detail"`
-			} `json:"stream_detail"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", nil, fmt.Errorf("consumers that no limit counts: %w", err)
-	}
-	node = answer.Server.Name
-	for _, s := range answer.Data.Streams {
-		if !slices.Contains(cs.streams(), s.Name) {
-			continue
-		}
-		if leaders && s.Cluster != nil && s.Cluster.Leader != node {
-			s.Direct = nil
-		}
-		for i, d := range slices.Concat(s.Listed, s.Direct) {
-			u, err := d.read(s.Name)
-			if err != nil {
-				return "", nil, err
-			}
-			direct := i >= len(s.Listed)
-			if u.Sourcing = u.Sourcing && !direct; u.Sourcing || direct {
-				found = append(found, u)
-			}
-		}
-	}
-	return node, found, nil
-}
-
 // streams returns all streams of the cell.
-func (cs *Consumers) streams() []string {
-	c := cs.conn.Cell
+func streams(c events.Cell) []string {
 	return []string{c.LogStream(), core.KVStream(c.StateBucket()), core.KVStream(c.LeaseBucket()), c.TimerStream(),
 		c.FeedStream(), c.ParkedStream(), "OBJ_" + c.ObjectBucket()}
 }
 
 // EndUncounted deletes such consumers that are sourcing. It makes the broker end the direct ones as soon as they are
 // 10 s without a subscription: no request deletes one in a cluster. It returns how many it ended or changed; direct
-// ones with a shorter time are left.
+// ones with a shorter time are left, and those for whose configuration the search had no room are left to the next one.
 func (cs *Consumers) EndUncounted(ctx context.Context, all []Uncounted) (int, error) {
 	var changes errgroup.Group
 	changes.SetLimit(endAtOnceMax)
@@ -216,7 +186,7 @@ func (cs *Consumers) EndUncounted(ctx context.Context, all []Uncounted) (int, er
 		if u.Sourcing {
 			n++
 			changes.Go(func() error { return cs.remove(ctx, u) })
-		} else if u.Idle > UncountedIdleMax {
+		} else if u.config != nil {
 			n++
 			changes.Go(func() error { return cs.shorten(ctx, u) })
 		}
