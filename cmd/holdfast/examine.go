@@ -106,8 +106,8 @@ func (p *patient) uncounted(ctx context.Context) {
 			"the brokers do not tell this user of consumers that they do not list")
 		return
 	case err != nil:
-		p.add("uncounted", levelNote, "try again; if it stays, remove consumers with long configurations (`nats consumer "+
-			"ls`, `nats consumer info`), then restart the node: that ends those that are in no list", "%v", err)
+		p.add("uncounted", levelNote, "try again; if it stays, remove consumers with long configurations (`nats "+
+			"consumer ls`, `nats consumer info`), then restart the node: it ends those that are in no list", "%v", err)
 		return
 	}
 	names := make([]string, 0, len(found))

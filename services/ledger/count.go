@@ -4,7 +4,8 @@ import "sync/atomic"
 
 // counts are a ledger's counters since its start.
 type counts struct {
-	batches, failed, takeovers, commits, documents, facts, parked, parkFailed, mended, aside, back atomic.Uint64
+	batches, failed, takeovers, commits, documents, facts, parked, parkedLate, parkFailed, mended, aside,
+	back atomic.Uint64
 }
 
 // Counts returns the ledger's counters by name.
@@ -14,7 +15,8 @@ func (l *Ledger) Counts() map[string]uint64 {
 		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(),
 		"commits":   n.commits.Load(),
 		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
-		"park_failed": n.parkFailed.Load(), "set_aside": n.aside.Load(), "set_aside_back": n.back.Load(),
+		"parked_late": n.parkedLate.Load(), "park_failed": n.parkFailed.Load(),
+		"set_aside": n.aside.Load(), "set_aside_back": n.back.Load(),
 		"documents_mended": n.mended.Load(),
 		"clock_steps":      uint64(l.bus.Clock.StepsNoticed()),
 	}

@@ -26,8 +26,8 @@ func TestCounts(t *testing.T) {
 		got := l.Counts()
 		batches := got["batches"] // depends on the delivery
 		want := map[string]uint64{"batches": batches, "batches_failed": 0, "takeovers": 1, "commits": 3,
-			"documents": batches, "facts_fed": 4, "parked": 1, "park_failed": 0, "set_aside": 0, "set_aside_back": 0,
-			"documents_mended": 0, "clock_steps": 0}
+			"documents": batches, "facts_fed": 4, "parked": 1, "parked_late": 0, "park_failed": 0,
+			"set_aside": 0, "set_aside_back": 0, "documents_mended": 0, "clock_steps": 0}
 		if !maps.Equal(got, want) || batches < 1 || batches > 3 {
 			return fmt.Errorf("counted %v, want %v", got, want)
 		}

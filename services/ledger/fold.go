@@ -26,6 +26,7 @@ type folder struct {
 	count counts
 	tail  *tail
 	apart *apart
+	late  *lateParked
 
 	lookEvery time.Duration // between two readings of the notes of sessions that are set aside
 
@@ -41,7 +42,7 @@ type folder struct {
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
 	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax),
 		tail:  newTail(b.Log.Decode, tailBytesMax),
-		apart: newApart(), lookEvery: asidePauseMax, tookOver: make(chan struct{}, 1),
+		apart: newApart(), late: newLateParked(), lookEvery: asidePauseMax, tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
 

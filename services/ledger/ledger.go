@@ -135,6 +135,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		},
 		l.follow,
 		l.fold.workApart,
+		l.fold.parkLate,
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
 		func(ctx context.Context) error { return control.FollowClock(ctx, l.bus, l.log) },

@@ -2,9 +2,12 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -17,6 +20,9 @@ const (
 	parkedReasonsMax = 2 << 10 // bytes of the reasons of one commit
 	parkedRangesMax  = 2 << 10 // bytes of the list of facts
 	parkPatience     = 500 * time.Millisecond
+	parkFullPause    = time.Second
+	parkLateMax      = 1_024    // messages that the broker has not confirmed in time
+	parkLateBytesMax = 16 << 20 // of their bodies
 )
 
 // parked is one fact, or one whole commit, that could not be read.
@@ -29,19 +35,25 @@ type parked struct {
 
 // park sends unreadable input to the operator's stream: one message for each kind of problem of a commit, with its
 // facts and the reason. It does not wait.
-func (f *folder) park(ctx context.Context, ts []*touched, strays []park.Parked) []bus.Pending {
+func (f *folder) park(ctx context.Context, ts []*touched, strays []park.Parked) []parking {
 	for _, t := range ts {
 		strays = append(strays, t.together()...)
 	}
-	under, size := make([]bus.Pending, 0, len(strays)), 0
+	under, size := make([]parking, 0, len(strays)), 0
 	for _, p := range strays {
 		if size += len(p.Body); size > parkedBytesMax {
 			p.Body, p.Bytes = nil, len(p.Body)
 		}
 		f.log.Warn().Str("session", p.Ref.String()).Uint64("seq", p.Seq).Str("reason", p.Reason).Msg("parked")
-		under = append(under, f.bus.Parking.ParkAsync(ctx, p))
+		under = append(under, parking{p, f.bus.Parking.ParkAsync(ctx, p)})
 	}
 	return under
+}
+
+// parking is a message that was sent to the operator's stream.
+type parking struct {
+	park.Parked
+	bus.Pending
 }
 
 // together merges the items of one commit and one kind, in the order in which they were found.
@@ -114,19 +126,106 @@ func ranges(all []parked) string {
 }
 
 // parked waits, for a limited time, until parked input is stored: it is in the log as well, and no session is delayed
-// by input that cannot be parked.
-func (f *folder) parked(ctx context.Context, under []bus.Pending) {
+// by input that cannot be parked. [folder.parkLate] parks the rest.
+func (f *folder) parked(ctx context.Context, under []parking) {
 	ctx, cancel := context.WithTimeout(ctx, parkPatience)
 	defer cancel()
-	failed, why := 0, error(nil)
+	late, why := 0, error(nil)
 	for _, p := range under {
 		if _, err := p.Wait(ctx); err != nil {
-			failed, why = failed+1, err
+			f.late.add(p.Parked)
+			late, why = late+1, err
 		}
 	}
-	if failed > 0 {
-		f.count.parkFailed.Add(uint64(failed))
-		f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read were not parked, or the broker did not "+
-			"confirm it within %s: they are in the log", failed, parkPatience)
+	if late > 0 {
+		f.count.parkedLate.Add(uint64(late))
+		f.log.Warn().AnErr("err", why).Msgf("%d commits that cannot be read were not parked within %s: they are in "+
+			"the log, and are parked later", late, parkPatience)
 	}
+}
+
+// lateParked are messages that wait to be parked. Its methods may be called concurrently.
+type lateParked struct {
+	mu      sync.Mutex
+	waiting []park.Parked
+	size    int           // bytes of their bodies
+	lost    int           // messages for which there was no room
+	grown   chan struct{} // holds one token
+}
+
+func newLateParked() *lateParked { return &lateParked{grown: make(chan struct{}, 1)} }
+
+// add keeps a message, if there is room.
+func (l *lateParked) add(p park.Parked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == parkLateMax || l.size+len(p.Body) > parkLateBytesMax {
+		l.lost++
+	} else {
+		l.waiting, l.size = append(l.waiting, p), l.size+len(p.Body)
+	}
+	select {
+	case l.grown <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the first message, false for none, and how many had no room since the last call.
+func (l *lateParked) take() (p park.Parked, ok bool, lost int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost, l.lost = l.lost, 0
+	if len(l.waiting) == 0 {
+		return p, false, lost
+	}
+	p = l.waiting[0]
+	l.waiting, l.size = slices.Delete(l.waiting, 0, 1), l.size-len(p.Body)
+	return p, true, lost
+}
+
+// parkLate parks what the broker did not confirm in time, one message at a time, until ctx ends. A message that was
+// stored all the same is not stored again: its id says so.
+func (f *folder) parkLate(ctx context.Context) error {
+	for {
+		p, ok, lost := f.late.take()
+		if lost > 0 {
+			f.parkFailed(lost, fmt.Errorf("more than %d messages, or %d bytes, wait to be parked", parkLateMax,
+				parkLateBytesMax))
+		}
+		if ok {
+			if err := f.parkOne(ctx, p); err != nil {
+				f.parkFailed(1, err)
+			}
+			continue
+		}
+		select {
+		case <-f.late.grown:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// parkOne parks a message, and waits for room while the store is full.
+func (f *folder) parkOne(ctx context.Context, p park.Parked) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("park %s: %w", p.Ref, err)
+		}
+		err := f.bus.Parking.Park(ctx, p)
+		if !errors.Is(err, bus.ErrFull) {
+			return err
+		}
+		select {
+		case <-time.After(parkFullPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// parkFailed counts and reports messages that will not be parked by this process.
+func (f *folder) parkFailed(n int, why error) {
+	f.count.parkFailed.Add(uint64(n))
+	f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read are not parked: they are in the log", n)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/park"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -112,8 +113,93 @@ func TestDocumentsAreStoredWithoutParking(t *testing.T) {
 		t.Fatalf("%d documents are stored, %v; the batch waits for what cannot be parked: %v", n, err, ctx.Err())
 	}
 	if st := w.load(events.SessionKey(ref)); !strings.Contains(string(st), `"parked":1`) ||
-		f.count.parkFailed.Load() != 1 {
-		t.Errorf("document %s, %d not parked", st, f.count.parkFailed.Load())
+		f.count.parkedLate.Load() != 1 {
+		t.Errorf("document %s, %d not parked in time", st, f.count.parkedLate.Load())
+	}
+	defer natstest.Background(t, f.parkLate)()
+	if err := w.bus.Layout.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "it to be parked later", func() bool { n, _ := w.parkedUsage(); return n == 1 })
+	if n := f.count.parkFailed.Load(); n != 0 {
+		t.Errorf("%d not parked", n)
+	}
+}
+
+// TestAFullStoreDelaysWhatIsParkedLate: a message that the broker has no room for is parked when there is room again.
+func TestAFullStoreDelaysWhatIsParkedLate(t *testing.T) {
+	w := newWorld(t)
+	nc, err := nats.Connect(w.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := func(n int64) {
+		info, err := js.StreamInfo(w.bus.Cell().ParkedStream())
+		if err == nil {
+			info.Config.Discard, info.Config.MaxMsgs = nats.DiscardNew, n
+			_, err = js.UpdateStream(&info.Config)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	room(1)
+	f := w.folder()
+	for i := range 2 {
+		f.late.add(park.Parked{Why: "malformed", Ref: ref, Seq: uint64(i + 1), Body: []byte("x")})
+	}
+	defer natstest.Background(t, f.parkLate)()
+	natstest.Until(t, "the second one to be refused", func() bool {
+		info, err := js.StreamInfo(w.bus.Cell().ParkedStream())
+		return err == nil && info.State.Msgs == 1 && f.late.left() == 0
+	})
+	room(2)
+	natstest.Until(t, "it to be parked", func() bool { n, _ := w.parkedUsage(); return n == 2 })
+	if n := f.count.parkFailed.Load(); n != 0 {
+		t.Errorf("%d not parked", n)
+	}
+}
+
+// left returns how many messages wait.
+func (l *lateParked) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// TestWhatIsParkedLateHasALimit: messages that wait to be parked are limited in number and in bytes. Those without room
+// are counted and reported, and so are those that wait when the process ends.
+func TestWhatIsParkedLateHasALimit(t *testing.T) {
+	large := make([]byte, parkLateBytesMax/4)
+	for name, x := range map[string]struct {
+		body       []byte
+		sent, kept int
+	}{"many": {nil, parkLateMax + 3, parkLateMax}, "large": {large, 7, 4}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFolder(natstest.Bus(t, natstest.Start(t)), Default(), zerolog.Nop())
+			for i := range x.sent {
+				f.late.add(park.Parked{Why: "malformed", Ref: ref, Seq: uint64(i), Body: x.body})
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := f.parkLate(ended); err != nil {
+				t.Fatal(err)
+			}
+			if n := f.count.parkFailed.Load(); n != uint64(x.sent) || len(f.late.waiting) > 0 || f.late.size != 0 {
+				t.Errorf("%d of %d not parked, %d wait", n, x.sent, len(f.late.waiting))
+			}
+			for range x.sent {
+				f.late.add(park.Parked{Body: x.body})
+			}
+			if len(f.late.waiting) != x.kept || f.late.lost != x.sent-x.kept {
+				t.Errorf("%d of %d wait, %d have no room", len(f.late.waiting), x.sent, f.late.lost)
+			}
+		})
 	}
 }
 

@@ -35,9 +35,9 @@ const tellsOfConsumers = `
 	no_auth_user: cell
 `
 
-// TestALongAnswerOfABroker: users decide how long the answer about consumers is. A broker closes the connection to which
-// it sends more than it keeps for one, and that is not the connection on which a service works. An answer that is long
-// because there are many usual consumers arrives.
+// TestALongAnswerOfABroker: users decide how long the answer about consumers is. A broker closes the connection to
+// which it sends more than it keeps for one, and that is not the connection on which a service works. An answer that is
+// long because there are many usual consumers arrives.
 func TestALongAnswerOfABroker(t *testing.T) {
 	const (
 		many = 20
@@ -47,8 +47,10 @@ func TestALongAnswerOfABroker(t *testing.T) {
 		text func() string
 		want error
 	}{
-		"usual":                {func() string { return strings.Repeat("a", long) }, nil},
-		"not to be compressed": {func() string { return base64.StdEncoding.EncodeToString(noise(t, long*3/4)) }, bus.ErrUnreachable},
+		"usual": {func() string { return strings.Repeat("a", long) }, nil},
+		"not to be compressed": {func() string {
+			return base64.StdEncoding.EncodeToString(noise(t, long*3/4))
+		}, bus.ErrUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
@@ -58,8 +60,8 @@ func TestALongAnswerOfABroker(t *testing.T) {
 				makeConsumer(t, nc, fmt.Sprint("usual-", i), map[string]any{"inactive_threshold": time.Hour,
 					"metadata": map[string]string{"x": x.text()}})
 			}
-			makeConsumer(t, nc, "direct", map[string]any{"direct": true, "deliver_subject": "nobody", "num_replicas": 1,
-				"ack_policy": "none", "inactive_threshold": time.Hour})
+			makeConsumer(t, nc, "direct", map[string]any{"direct": true, "deliver_subject": "unheard",
+				"num_replicas": 1, "ack_policy": "none", "inactive_threshold": time.Hour})
 			found, err := b.Consumers.Uncounted(t.Context(), true)
 			if !errors.Is(err, x.want) || x.want == nil && len(found) != 1 {
 				t.Fatalf("%d found, %v", len(found), err)

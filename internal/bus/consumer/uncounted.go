@@ -50,9 +50,9 @@ type Uncounted struct {
 	config map[string]json.RawMessage // of a direct one that can be ended; nil beyond what one search keeps
 }
 
-// Uncounted returns such consumers of the cell's streams, at most 100,000 of them. leaders: of the direct ones only those
-// at the leaders of the streams, which can be ended. The answers arrive on a connection of their own: a broker closes
-// one that has more than `max_pending` waiting, 64 MiB, and users decide how long the answers are.
+// Uncounted returns such consumers of the cell's streams, at most 100,000 of them. leaders: of the direct ones only
+// those at the leaders of the streams, which can be ended. The answers arrive on a connection of their own: a broker
+// closes one that has more than `max_pending` waiting, 64 MiB, and users decide how long the answers are.
 //
 // Errors: [core.ErrUnreachable], with what was found, if a node has not answered, or its answer was that long;
 // [core.ErrNotFound] where nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as

@@ -99,8 +99,8 @@ func TestAFloodOfUncountedConsumersIsKeptInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const one = `{"name":"c1","config":{"inactive_threshold":60000000000}}`
-	body := `{"data":{"stream_detail":[{"name":"HF_LOG","direct_consumer_detail":[` + strings.Repeat(one+",", foundMax) +
-		one + `]}]}}`
+	body := `{"data":{"stream_detail":[{"name":"HF_LOG","direct_consumer_detail":[` +
+		strings.Repeat(one+",", foundMax) + one + `]}]}}`
 	const kept = 3
 	q := question{Conn: &core.Conn{Cell: cell}, seen: map[string]bool{},
 		room: kept * len(`inactive_threshold60000000000`)}
