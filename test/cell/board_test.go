@@ -117,8 +117,15 @@ func (b *front) Dial(string, string) (net.Conn, error) {
 	return net.Dial("tcp", strings.TrimPrefix(said.HTTP, "https://"))
 }
 
-// ask sends a request as the browser does, and returns the response with its body read.
-func (b *front) ask(method, path, body string, headers http.Header) (*http.Response, string) {
+// reply is a response of the board.
+type reply struct {
+	StatusCode int
+	Status     string
+	cookies    []*http.Cookie
+}
+
+// ask sends a request as the browser does, and returns the response and its body.
+func (b *front) ask(method, path, body string, headers http.Header) (reply, string) {
 	b.t.Helper()
 	t := b.t
 	req, err := http.NewRequestWithContext(t.Context(), method, boardOrigin+path, strings.NewReader(body))
@@ -137,7 +144,7 @@ func (b *front) ask(method, path, body string, headers http.Header) (*http.Respo
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(text)
+	return reply{resp.StatusCode, resp.Status, resp.Cookies()}, string(text)
 }
 
 // probed sends the probes of the manifest.
@@ -157,7 +164,7 @@ func (b *front) probed() {
 }
 
 // login sends a name and a password.
-func (b *front) login(name, password string) (*http.Response, string) {
+func (b *front) login(name, password string) (reply, string) {
 	b.t.Helper()
 	body, err := json.Marshal(map[string]string{"name": name, "password": password})
 	if err != nil {
@@ -175,7 +182,7 @@ func (b *front) logIn(name string) (cookies string) {
 		b.t.Fatalf("%s cannot log in: %s: %s\n%s", name, resp.Status, text, b.tail())
 	}
 	var all []string
-	for _, c := range resp.Cookies() {
+	for _, c := range resp.cookies {
 		all = append(all, c.Name+"="+c.Value)
 	}
 	return strings.Join(all, "; ")
