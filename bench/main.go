@@ -54,7 +54,7 @@ type report struct {
 	Load    string `json:"load"` // of the machine at the start: averages of 1, 5 and 15 minutes
 	Rows    []row  `json:"rows"`
 
-	programs []string // of parts c and h: a restate-server, if there is one, and holdfast programs
+	programs []string // of parts c, h and i: a restate-server, if there is one, and holdfast programs
 	times    int      // measurements of each of them
 }
 
@@ -122,7 +122,7 @@ var parts = []struct {
 	run  func(context.Context, *report, float64) error
 }{
 	{"a", throughput}, {"b", latency}, {"c", answers}, {"d", recovery}, {"e", scale}, {"f", retries}, {"g", sends},
-	{"h", wholeTurns},
+	{"h", wholeTurns}, {"i", atRest},
 }
 
 func main() {
@@ -130,9 +130,9 @@ func main() {
 		os.Exit(play(role))
 	}
 	file := flag.String("json", "", "save the table to this file")
-	only := flag.String("only", "abcdefgh", "the parts to run")
+	only := flag.String("only", "abcdefghi", "the parts to run")
 	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
-	up := flag.String("up", "bin/holdfast", "the holdfast programs of parts c and h, separated by commas")
+	up := flag.String("up", "bin/holdfast", "the holdfast programs of parts c, h and i, separated by commas")
 	restate := flag.String("restate", "", "the restate-server of parts c and h; default: that of PATH, if there is one")
 	times := flag.Int("times", 1, "how often parts c and h measure each program; medians count")
 	profile := flag.String("profile", "", "write a CPU profile of the run to this file")

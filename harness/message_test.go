@@ -148,22 +148,23 @@ func TestOptionsOfARetry(t *testing.T) {
 	w.request("s", "t1", "hello")
 	first := <-runs
 	if !first.had || first.options.Model != "model 1 for m-t1" || first.content != `"hello"` ||
-		first.request.Cause != events.CauseMessage {
+		first.request.Cause != events.CauseMessage || first.request.Attempt != 1 {
 		t.Errorf("%+v", first)
 	}
 	st := w.until("s", "the failure", func(st *session.State) bool { return st.LastTurn != nil })
 	if e := st.LastTurn.Error; e.Kind != failure.ServerError || e.RetryAfterMS != 4000 || e.Status != 503 {
 		t.Errorf("%+v", e)
 	}
-	for attempt, cause := range []events.Cause{events.CauseRetry, events.CauseResume, events.CauseFollowUp} {
+	for i, cause := range []events.Cause{events.CauseRetry, events.CauseResume, events.CauseFollowUp} {
+		retry := i + 1 // the service counts retries: the first one has the number that the turn before it has
 		l := w.state("s").LastTurn
 		id := "again-" + string(cause)
 		w.append("s", events.WriterRetry,
-			events.TurnRequested{Turn: id, Cause: cause, OfTurn: l.ID, Message: "m-t1", Attempt: attempt + 2,
+			events.TurnRequested{Turn: id, Cause: cause, OfTurn: l.ID, Message: "m-t1", Attempt: retry,
 				Options: l.Options})
 		w.show("s")
 		got := <-runs
-		if !got.had || got.options != first.options || got.request.Cause != cause || got.request.Attempt != attempt+2 ||
+		if !got.had || got.options != first.options || got.request.Cause != cause || got.request.Attempt != retry ||
 			got.content != first.content {
 			t.Errorf("%s: %+v", cause, got)
 		}

@@ -27,8 +27,8 @@ type StartOptions struct {
 
 	OfTurn  string   // the turn that it continues; if open, that ends as continued
 	Prompts []string // the settled prompts that it brings to the agent; delivered when it completes
-	Attempt int
-	Options any // encoded as JSON, opaque: what makes a retry the same request
+	Attempt int      // the number of the retry, as in [session.WorkTurn]; default 1
+	Options any      // encoded as JSON, opaque: what makes a retry the same request
 }
 
 // Turn is an open turn of a session, or one that was. All methods may be called at the same time.

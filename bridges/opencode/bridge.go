@@ -48,6 +48,8 @@ type Bridge struct {
 	// Content is how much of the user's content is stored: the zero value as much as [agent.ContentTitles]. At the
 	// level none a refusal of the server is logged without its text.
 	Content agent.Content
+	// Drive is what Holdfast decides in place of OpenCode. Default: nothing.
+	Drive Drive
 	// Log takes one line for each connection, restart and refusal. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -167,8 +169,9 @@ type life struct {
 	working map[string]string  // by session: the turn that a handler has sent to the server
 	// by session: a requested turn of an earlier bridge, which may have died before it sent the message
 	undecided map[string]string
-	owed      map[string]bool // sessions that are to be compared; true: recovery took them from this process
-	owing     chan struct{}   // something is owed
+	aborting  map[string]chan struct{} // by session: closed when the abort of a run is over
+	owed      map[string]bool          // sessions that are to be compared; true: recovery took them from this process
+	owing     chan struct{}            // something is owed
 }
 
 // asking is one wait for a decision.
@@ -361,7 +364,8 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	ctxOfLife, cancel := context.WithCancel(h.Context())
 	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
 		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
-		undecided: map[string]string{}, owed: map[string]bool{}, owing: make(chan struct{}, 1)}
+		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
+		owing: make(chan struct{}, 1)}
 	prefix := r.marksPrefix(h.ID())
 	known := incarnations(names, prefix)
 	l.mark = prefix + h.Incarnation()
@@ -617,7 +621,10 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 	if !more {
 		steps = append(steps, r.translator.Flush()...)
 	}
-	return r.store(ctx, steps)
+	if err := r.store(ctx, steps); err != nil {
+		return err
+	}
+	return r.driveRetries(ctx)
 }
 
 // store appends the facts of steps. The caller has the lock.
@@ -674,7 +681,7 @@ func (r *follower) session(ctx context.Context, step *Step) (*harness.Session, e
 			o = &events.SessionOpened{}
 		}
 		s, err = r.life.h.Open(ctx, step.Session, harness.OpenOptions{Parent: o.Parent, ParentCall: o.ParentCall,
-			Root: o.Root, Title: o.Title, Agent: o.Agent, Model: o.Model, Native: o.Native, Policy: policy()})
+			Root: o.Root, Title: o.Title, Agent: o.Agent, Model: o.Model, Native: o.Native, Policy: r.policy(o.Parent)})
 	}
 	if err != nil {
 		return nil, err
@@ -682,13 +689,6 @@ func (r *follower) session(ctx context.Context, step *Step) (*harness.Session, e
 	r.life.keep(s)
 	r.held[step.Session] = true
 	return s, nil
-}
-
-// policy is that of a session that the bridge opens. OpenCode runs its turns by itself, so Holdfast neither ends a
-// silent one nor asks for another.
-func policy() *events.PolicyPatch {
-	return &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set(events.ResumeHold),
-		StallAfterS: events.Set[int64](0)}
 }
 
 func (l *life) handle(id string) *harness.Session {
@@ -789,6 +789,7 @@ func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) 
 		_, busy := v.Status[id]
 		n.Questions, n.Permissions, n.Idle, before = of(v.Questions, id), of(v.Permissions, id), !busy, messages
 		if busy {
+			n.Status = v.Status[id]
 			return n, nil
 		}
 	}

@@ -30,6 +30,7 @@ type stage struct {
 	*fakeServer
 	server *embed.Server
 	bus    *bus.Bus
+	drive  Drive // of the bridges
 }
 
 func newStage(t *testing.T) *stage {
@@ -63,7 +64,7 @@ func newStage(t *testing.T) *stage {
 // bridge runs a bridge until stop, or until the test ends.
 func (st *stage) bridge(permitted ...error) (stop func()) {
 	st.t.Helper()
-	b := &Bridge{URL: st.srv.URL, Connect: func(ctx context.Context) (*harness.Harness, error) {
+	b := &Bridge{URL: st.srv.URL, Drive: st.drive, Connect: func(ctx context.Context) (*harness.Harness, error) {
 		return harness.Connect(ctx, harness.Config{ID: "oc", URL: st.server.URL(), TTL: 10 * time.Minute})
 	}}
 	was := st.connections()

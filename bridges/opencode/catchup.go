@@ -189,7 +189,11 @@ func (r *follower) compare(ctx context.Context, id string, taken bool, n *Snapsh
 			return err
 		}
 	}
-	return r.store(ctx, append(r.translator.Compare(time.Now().UTC(), id, n), r.translator.Flush()...))
+	err := r.store(ctx, append(r.translator.Compare(time.Now().UTC(), id, n), r.translator.Flush()...))
+	if err != nil {
+		return err
+	}
+	return r.driveRetries(ctx)
 }
 
 // again claims a session that recovery took from this process. It is not ours if it is closed, if another process has

@@ -99,7 +99,9 @@ type body struct {
 }
 
 type statusInfo struct {
-	Type string `json:"type"`
+	Type    string `json:"type"`
+	Message string `json:"message"` // of a retry: the error
+	Next    int64  `json:"next"`    // of a retry: its instant, in milliseconds
 }
 
 type toolRef struct {

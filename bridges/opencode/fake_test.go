@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // object is a JSON object of the server.
@@ -27,6 +28,7 @@ type fakeServer struct {
 	messages map[string][]*fakeMessage
 	seq      map[string]int // of a session's durable events
 	busy     map[string]bool
+	waits    map[string]object // by session that waits for a retry of its own: its status
 	prompts  map[string]object // by id; questions and permissions
 	mcp      object
 	streams  map[chan string]bool
@@ -69,6 +71,7 @@ func newFake(t *testing.T) *fakeServer {
 // forget clears the memory of the process.
 func (f *fakeServer) forget() {
 	f.busy, f.prompts, f.mcp, f.streams = map[string]bool{}, map[string]object{}, object{}, map[chan string]bool{}
+	f.waits = map[string]object{}
 }
 
 // cut ends all streams.
@@ -198,6 +201,15 @@ func (f *fakeServer) statusLocked(session string, busy bool) {
 	}
 	f.emitLocked("session.status", object{"sessionID": session, "status": object{"type": "idle"}})
 	f.emitLocked("session.idle", object{"sessionID": session})
+}
+
+// fails has the model call of a run fail: the run waits for the server's own retry.
+func (f *fakeServer) fails(session, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := object{"type": "retry", "attempt": 1, "message": text, "next": time.Now().Add(time.Minute).UnixMilli()}
+	f.busy[session], f.waits[session] = true, w
+	f.emitLocked("session.status", object{"sessionID": session, "status": w})
 }
 
 func storedTool(id, call, name, status string, more object) object {
@@ -380,6 +392,9 @@ func (f *fakeServer) answer(method string, path []string, raw []byte) (status in
 				continue
 			}
 			all[id] = object{"type": "busy"}
+			if w := f.waits[id]; w != nil {
+				all[id] = w
+			}
 		}
 		return http.StatusOK, all, nil
 	case at == "GET question", at == "GET permission":
@@ -466,6 +481,10 @@ func (f *fakeServer) ofSession(method string, path []string, body object) (int, 
 		}
 		return http.StatusOK, all, nil
 	case path[2] == "abort":
+		if f.waits[id] != nil { // it leaves neither an error nor a finish
+			delete(f.waits, id)
+			f.statusLocked(id, false)
+		}
 		return http.StatusOK, true, nil
 	case path[2] == "prompt_async":
 		hook := f.onPrompt

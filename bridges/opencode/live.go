@@ -140,7 +140,8 @@ type Snapshot struct {
 	Messages    []Message       // oldest first; may begin in the middle
 	Questions   []json.RawMessage
 	Permissions []json.RawMessage
-	Idle        bool // the session runs nothing, and Messages were the same before and after
+	Status      json.RawMessage // nil: idle
+	Idle        bool            // the session runs nothing, and Messages were the same before and after
 }
 
 // Message is a stored message with its parts.
@@ -182,6 +183,10 @@ func (t *Translator) Compare(at time.Time, id string, n *Snapshot) []Step {
 			p.done = true
 			t.add(s, t.at, events.PromptWithdrawn{Prompt: p.id, Reason: reasonUnseen})
 		}
+	}
+	var status statusInfo
+	if json.Unmarshal(n.Status, &status) == nil && status.Type == statusRetry {
+		t.show("session.status", map[string]any{"sessionID": id, "status": n.Status})
 	}
 	if n.Idle && (s.turn != nil || s.compaction != nil) {
 		t.show("session.idle", map[string]any{"sessionID": id})

@@ -70,6 +70,7 @@ type Translator struct {
 	busy     []*session // recently active sessions, the newest last
 	deleted  window     // ids of sessions that were deleted
 	began    bool       // a session has appeared
+	backOffs []backOff  // since the last takeBackOffs
 	live     bool       // the stream is that of a living server
 	seen     window
 	at       time.Time // instant of the current record; never decreases

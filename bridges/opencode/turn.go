@@ -13,6 +13,9 @@ import (
 // finishCalls is the finish of a model call that requested tools: the run continues with their results.
 const finishCalls = "tool-calls"
 
+// statusRetry is the status of a session whose run waits for OpenCode's own retry.
+const statusRetry = "retry"
+
 // roleUser is the role of a person's message.
 const roleUser = "user"
 
@@ -273,7 +276,9 @@ func (t *Translator) sessionStatus(s *session, b *body) {
 	case b.Status.Type == "idle":
 		t.sessionIdle(s, b)
 	case u != nil:
-		u.retrying = b.Status.Type == "retry"
+		if u.retrying = b.Status.Type == statusRetry; u.retrying {
+			t.backsOff(s, b)
+		}
 	case b.Status.Type == "busy":
 		t.takeWaiting(s)
 	}

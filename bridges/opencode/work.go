@@ -58,6 +58,9 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	if err != nil {
 		return err
 	}
+	if err := l.awaitAbort(ctx, id); err != nil {
+		return err
+	}
 	n, brought, err := r.untilIdle(ctx, l, s, t)
 	if err != nil {
 		if r.hasJoined(t) {

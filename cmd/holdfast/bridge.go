@@ -36,6 +36,7 @@ Each subcommand follows one kind of agent, stores what it does, and brings decis
 func opencodeCommand(a *app) *cobra.Command {
 	var url, id, content string
 	var spawn bool
+	var drive []string
 	long, example := describe(`Keep the sessions of a living OpenCode server: what it does is stored as it happens, and
 questions and permissions can be answered with holdfast answer or on the board as well as in OpenCode.
 
@@ -46,6 +47,9 @@ is started again while the server runs, it continues what is open.
 
 With --spawn the bridge starts the server, too: its command stands behind --, and it listens where --url says. A server
 that ends is started again, and ends with the bridge.
+
+With --drive retry a run that waits for OpenCode's own retry is aborted, and the turn is tried again by Holdfast's
+rules: its attempts and instants outlive both processes.
 
 One bridge serves one server. A second bridge with the same --harness takes the place of the first one, which ends.`,
 		"holdfast bridge opencode", "holdfast bridge opencode --url http://127.0.0.1:4096 --harness laptop",
@@ -58,6 +62,7 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 	cmd.Flags().StringVar(&content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
 	cmd.Flags().BoolVar(&spawn, "spawn", false, "start the server, and start it again when it ends")
+	cmd.Flags().StringSliceVar(&drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list`: retry")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case spawn && (len(args) == 0 || cmd.ArgsLenAtDash() != 0):
@@ -69,8 +74,12 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 		if err != nil {
 			return usage(cmd, "--content: %v", err)
 		}
+		driven, err := opencode.ParseDrive(drive)
+		if err != nil {
+			return usage(cmd, "--drive: %v", err)
+		}
 		log := slog.New(slog.NewTextHandler(a.beside, nil))
-		b := opencode.Bridge{URL: url, Cell: a.prefix, Content: level, Log: log,
+		b := opencode.Bridge{URL: url, Cell: a.prefix, Content: level, Drive: driven, Log: log,
 			Connect: func(ctx context.Context) (*harness.Harness, error) {
 				ctx, cancel := context.WithTimeout(ctx, a.timeout)
 				defer cancel()

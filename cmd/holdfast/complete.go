@@ -22,10 +22,12 @@ const (
 	suggestionMax = 60  // of a description, in terminal cells
 )
 
+// finder returns words for the place behind args.
+type finder func(ctx context.Context, a *app, cmd *cobra.Command, args []string, begun string) ([]string, error)
+
 // completers return the words for an argument, by its name in a command's Use. args are the arguments before it. A
 // command without such an argument completes nothing.
-var completers = map[string]func(ctx context.Context, a *app, cmd *cobra.Command, args []string,
-	begun string) ([]string, error){
+var completers = map[string]finder{
 	"S":         completeSessions,
 	"P":         completePrompts,
 	"M":         completeMessages,
@@ -52,6 +54,13 @@ var flagWords = map[string]func(a *app) []string{
 	},
 }
 
+// flagFinders search the cell for the values of the flags that select sessions. Other flags of these names, such as the
+// id that a bridge gets, are no selections: only commands that look have them.
+var flagFinders = map[string]func(s *session.State) string{
+	"harness": func(s *session.State) string { return s.Harness },
+	"root":    func(s *session.State) string { return s.Root },
+}
+
 // addCompletion lets a command complete its arguments and the values of its flags, and its subcommands theirs.
 func (a *app) addCompletion(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
@@ -63,6 +72,12 @@ func (a *app) addCompletion(cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name,
 				func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 					return words(a), cobra.ShellCompDirectiveNoFileComp
+				})
+		}
+		if of := flagFinders[f.Name]; of != nil && cmd.GroupID == groupInspect {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name,
+				func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+					return a.offered(cmd, selections(of), args, begun), cobra.ShellCompDirectiveNoFileComp
 				})
 		}
 	})
@@ -87,7 +102,11 @@ func (a *app) complete(cmd *cobra.Command, names, args []string, begun string) [
 	if at < 0 || at < len(args) && !strings.HasSuffix(strings.Trim(names[at], "[]"), "…") {
 		return nil
 	}
-	find := completers[strings.TrimSuffix(strings.Trim(names[at], "[]"), "…")]
+	return a.offered(cmd, completers[strings.TrimSuffix(strings.Trim(names[at], "[]"), "…")], args, begun)
+}
+
+// offered returns the words of find that begin as the person has begun.
+func (a *app) offered(cmd *cobra.Command, find finder, args []string, begun string) []string {
 	if find == nil || a.fromEnvironment(cmd) != nil {
 		return nil
 	}
@@ -137,6 +156,23 @@ func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []strin
 		return err
 	})
 	return words, err
+}
+
+// selections offers the different values of the sessions that changed last.
+func selections(of func(s *session.State) string) finder {
+	return func(ctx context.Context, a *app, _ *cobra.Command, _ []string, _ string) ([]string, error) {
+		var words []string
+		err := a.onCell(ctx, func(b *bus.Bus) error {
+			docs, _, err := a.newest(ctx, b, &sessionFilter{all: true}, offeredMax)
+			for _, s := range docs {
+				if word := terminal.Clean(of(s)); word != "" && !slices.Contains(words, word) {
+					words = append(words, word)
+				}
+			}
+			return err
+		})
+		return words, err
+	}
 }
 
 // completePrompts offers the prompts of the session that wait.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -376,10 +377,24 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 			continue
 		}
 		if err := targets[i].check(&a.settings); err != nil {
-			return usage(cmd, "%v", err)
+			return usage(cmd, "%s", flagsNamed(cmd, err.Error()))
 		}
 	}
 	return a.checkLogin(cmd)
+}
+
+// fieldNames matches the names of fields in the error of a service's configuration.
+var fieldNames = regexp.MustCompile(`(?m)^config: ([a-z-]+): `)
+
+// flagsNamed puts flags, as they were typed, in place of the fields of a service's configuration.
+func flagsNamed(cmd *cobra.Command, text string) string {
+	return fieldNames.ReplaceAllStringFunc(text, func(field string) string {
+		f := cmd.Flags().Lookup(fieldNames.FindStringSubmatch(field)[1])
+		if f == nil {
+			return field
+		}
+		return fmt.Sprintf("--%s %s: ", f.Name, f.Value)
+	})
 }
 
 // isAddress reports whether a text has the form of an address to listen on.

@@ -155,6 +155,11 @@ func (a *app) root() *cobra.Command {
 			f := wrong.GetFlag()
 			return usage(cmd, "--%s %q: %s", f.Name, wrong.GetValue(), wanted(f, wrong.Unwrap()))
 		}
+		_, unknown := errors.AsType[*pflag.NotExistError](err)
+		_, malformed := errors.AsType[*pflag.InvalidSyntaxError](err)
+		if takesWords := strings.Contains(cmd.Use, " "); takesWords && (unknown || malformed) {
+			return usage(cmd, "%v; a name or a text that begins with - comes after --", err)
+		}
 		return usage(cmd, "%v", err)
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }

@@ -54,6 +54,12 @@ func sendWithReceipt[Q request.Checked](a *app, cmd *cobra.Command, name string,
 	})
 }
 
+// askedFlag adds the flag of what the person saw.
+func askedFlag(cmd *cobra.Command) *uint64 {
+	return cmd.Flags().Uint64("asked", 0, "the `SEQ` of the prompt as it was shown (`holdfast prompts --json`): a "+
+		"decision is refused if the prompt asks for something else since")
+}
+
 func answerCommand(a *app) *cobra.Command {
 	var raw string
 	cmd := a.requestCommand("answer S [P] [ANSWER…]", "Answer a prompt",
@@ -73,6 +79,7 @@ shown and asked as questions are. reject says no.`,
 		`holdfast answer build-42 q1 --answers '[{"question":"size","selected":["L"]}]'`)
 	cmd.Flags().StringVar(&raw, "answers", "",
 		"the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
@@ -82,7 +89,7 @@ shown and asked as questions are. reject says no.`,
 			return answered(w.Prompt, asked)
 		},
 			func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
-				w := request.Answer{Ref: r, By: by}
+				w := request.Answer{Ref: r, By: by, Asked: *shown}
 				st, _, err := a.current(ctx, b, r)
 				if err != nil {
 					return w, err
@@ -94,6 +101,9 @@ shown and asked as questions are. reject says no.`,
 				asked, err = st.Blocker(w.Prompt, a.source(ctx, b))
 				if err != nil {
 					return w, err
+				}
+				if w.Asked == 0 && asked != nil {
+					w.Asked = asked.Seq
 				}
 				w.Answers, err = a.answersMeant(ctx, cmd, b, asked, answers, raw)
 				return w, err
@@ -186,15 +196,15 @@ func isRequest(prompt *session.Blocker) bool {
 
 // waitsOnly says which prompt waits, and how it is answered.
 func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
-	text = terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s %s ANSWER", prompt.Kind,
-		prompt.Prompt, st.Ref(), st.Ref(), prompt.Prompt))
+	text = terminal.Clean(fmt.Sprintf("only the %s %s waits in %s: name it: holdfast answer %s ANSWER", prompt.Kind,
+		prompt.Prompt, st.Ref(), operands(st.Ref().String(), prompt.Prompt)))
 	refused := map[string]string{}
 	for i := range prompt.Questions {
 		refused[prompt.Questions[i].ID] = "not answered"
 	}
 	if len(prompt.Questions) == 1 && len(prompt.Questions[0].Options) == 0 && !isRequest(prompt) {
-		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s %s=TEXT", st.Ref(),
-			prompt.Questions[0].ID))
+		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s=TEXT",
+			operands(st.Ref().String(), prompt.Questions[0].ID)))
 	}
 	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
 		func(line string) bool { return line == "" })
@@ -206,7 +216,16 @@ func sayNo(r events.Ref, prompt *session.Blocker) string {
 	if !isRequest(prompt) {
 		return ""
 	}
-	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s %s [REASON]", r, prompt.Prompt))
+	return terminal.Clean(fmt.Sprintf("no: holdfast reject %s [REASON]", operands(r.String(), prompt.Prompt)))
+}
+
+// operands joins words of a command line, after -- if one of them would be taken for a flag: the id of a step whose
+// name has no ASCII letters begins with -.
+func operands(words ...string) string {
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		words = append([]string{"--"}, words...)
+	}
+	return strings.Join(words, " ")
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
@@ -300,13 +319,15 @@ func rejectCommand(a *app) *cobra.Command {
 		"Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(1, -1, "the session S"), "holdfast reject build-42 p1",
 		"holdfast reject build-42 p1 use the staging database")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return a.nameIt(cmd, args[0])
 		}
 		return sendRequest(a, cmd, args[0], request.LedgerReject, "rejected",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
-				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
+				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by,
+					Asked: *shown}, nil
 			})
 	}
 	return cmd
@@ -331,13 +352,14 @@ func dismissCommand(a *app) *cobra.Command {
 	cmd := a.requestCommand("dismiss S P", "Dismiss a prompt without an answer",
 		"Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(1, 2, "the session S"), "holdfast dismiss build-42 p1")
+	shown := askedFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return a.nameIt(cmd, args[0])
 		}
 		return sendRequest(a, cmd, args[0], request.LedgerDismiss, "dismissed",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
-				return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
+				return request.Dismiss{Ref: r, Prompt: args[1], By: by, Asked: *shown}, nil
 			})
 	}
 	return cmd

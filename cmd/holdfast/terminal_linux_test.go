@@ -129,6 +129,20 @@ func cellWith(t *testing.T, prompt events.PromptRequested) *upCell {
 	return c
 }
 
+// TestAnotherQuestionWhileAPersonTypes: an answer counts for the question that the terminal shows, and for no other.
+func TestAnotherQuestionWhileAPersonTypes(t *testing.T) {
+	c, ref := askingCell(t), events.Ref{Harness: "agent", Session: "s1"}
+	x := typeIn(t, c.note.NATS, "answer", "s1")
+	x.shows("size> ")
+	c.append(ref, events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "size", Question: "What is deleted?",
+			Options: []events.Option{{Label: "nothing"}, {Label: "all"}, {Label: "large"}}}}})
+	x.press("2\n")
+	if code := x.end(); code != 1 || !strings.Contains(x.screen.String(), "has changed since it was shown") {
+		t.Errorf("exit code %d, and the screen shows %q", code, x.screen)
+	}
+}
+
 // TestInterruptedInput: Ctrl-C ends a command that reads from a terminal. Nothing was sent.
 func TestInterruptedInput(t *testing.T) {
 	c, ref := askingCell(t), events.Ref{Harness: "agent", Session: "s1"}

@@ -18,8 +18,8 @@ import (
 func userCommand(a *app) *cobra.Command {
 	long, example := describe("Add a user of a secured cell, replace its password, or remove it.\n\n"+
 		"Each command changes the files of `holdfast secrets DIR` and the permissions of the broker, and prints the "+
-		"commands that bring them to a cluster. No process is started again for that: the broker and its clients "+
-		"read their files while they run. It needs no broker.",
+		"commands that bring them to a cluster, whether kustomize or Helm has installed it. No process is started "+
+		"again for that: the broker and its clients read their files while they run. It needs no broker.",
 		"holdfast user add ./secrets --harness reviewer", "holdfast user rotate ./secrets reviewer",
 		"holdfast user remove ./secrets reviewer")
 	cmd := &cobra.Command{Use: "user", Short: "Add, rotate or remove a user of a secured cell", Long: long,
@@ -34,6 +34,7 @@ type userChange struct {
 	dir         string // of the secrets
 	permissions string // the file with the broker's permissions
 	namespace   string
+	configMap   string // with the permissions
 	include     string // the first line of permissions
 }
 
@@ -41,6 +42,8 @@ func (c *userChange) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.permissions, "permissions", "deploy/k8s/nats/permissions.conf",
 		"the `file` with the permissions of the broker, which is written")
 	cmd.Flags().StringVar(&c.namespace, "namespace", "holdfast", "the Kubernetes `namespace` of the printed commands")
+	cmd.Flags().StringVar(&c.configMap, "config-map", "nats-permissions",
+		"the `name` of the config map with the permissions: users.permissionsConfigMap of the Helm chart")
 }
 
 func userAddCommand(a *app) *cobra.Command {
@@ -210,9 +213,12 @@ func (c *userChange) secrets(folders ...string) string {
 		fmt.Fprintf(&b, "kubectl -n %s create secret generic %s --from-file=%s %s", c.namespace, folder,
 			quoted(filepath.Join(c.dir, folder)), apply)
 	}
-	fmt.Fprintf(&b, "kubectl -n %s create configmap nats-permissions --from-file=permissions.conf=%s %s", c.namespace,
-		quoted(c.permissions), apply)
-	return b.String()
+	fmt.Fprintf(&b, "kubectl -n %s create configmap %s --from-file=permissions.conf=%s %s", c.namespace,
+		quoted(c.configMap), quoted(c.permissions), apply)
+	return b.String() + c.comment("kustomize: the next apply takes nats/permissions.conf of the manifests: keep this "+
+		"file there") +
+		c.comment("Helm: an upgrade keeps this config map; if the values set users.permissions, give each upgrade "+
+			"--set-file users.permissions=FILE, with this file")
 }
 
 // reload returns the commands that wait until each node of the broker has the files, and have it read them. With a new

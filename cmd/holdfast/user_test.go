@@ -82,6 +82,13 @@ func TestUserCommands(t *testing.T) {
 		!strings.Contains(out, "holdfast-person-bob --from-file='"+f.folder+"/holdfast-person-bob' ") {
 		t.Errorf("add: exit code %d: %s%s", code, out, stderr)
 	}
+	for _, want := range []string{"create configmap nats-permissions ",
+		"# kustomize: the next apply takes nats/permissions.conf", "# Helm: an upgrade keeps this config map; ",
+		"if the values set users.permissions, give each upgrade --set-file "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
 	if f.file("holdfast-harness-my-agent", "password") != agent ||
 		!strings.HasPrefix(f.file("holdfast-person-bob", "nkey"), "SU") {
 		t.Error("other files were changed, or those of the new user are missing")
@@ -102,6 +109,10 @@ func TestUserCommands(t *testing.T) {
 	}
 	if f.file("holdfast-harness-my-agent", "password") == agent {
 		t.Error("the password of the harness is what it was")
+	}
+	code, out, stderr = f.user("rotate", "bob", "--config-map", "cell'users")
+	if code != 0 || !strings.Contains(out, `create configmap 'cell'\''users' --from-file=permissions.conf=`) {
+		t.Errorf("a config map of another name: exit code %d: %s%s", code, out, stderr)
 	}
 	code, out, stderr = f.user("remove", "bob")
 	if code != 0 || !strings.Contains(out, "kubectl -n holdfast delete secret holdfast-person-bob\n") ||

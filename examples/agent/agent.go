@@ -155,8 +155,9 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 		return err
 	}
 	for i := range said.ToolCalls {
-		// The indexes make the id unique: some providers count from 0 each time.
-		said.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d", t.ID(), step, i)
+		// Some providers count from 0 each time, and so does step in a turn that the next process continues: the epoch
+		// makes its ids others.
+		said.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d.%d", t.ID(), c.epoch, step, i)
 	}
 	if err := c.add(entry{message: said}); err != nil {
 		return err

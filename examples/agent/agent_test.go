@@ -222,7 +222,7 @@ func TestKilledWhileAsking(t *testing.T) {
 
 // The agent leaves or is killed while a question waits, and is started again before or after the end of its lease, with
 // another message as from the command line. The question still waits, under its id; or the answer that a person gave
-// meanwhile is the result of the call. The model never reads that the question was cut off.
+// meanwhile is the result of the call. The model never reads that the question was cut off, and its next call counts.
 func TestAskedByTheNextProcess(t *testing.T) {
 	answer := func(w *world) {
 		w.answer("ask_user", func(p string) (string, map[string]any) {
@@ -253,6 +253,7 @@ func TestAskedByTheNextProcess(t *testing.T) {
 			w := newWorld(t)
 			w.script.Play(
 				script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Which colour?"}`}}},
+				script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"none"}`}}},
 				script.Step{Text: "Red it is."}, script.Step{Text: "As before."})
 			w.cfg.message = "paint it"
 			var end func()
@@ -289,8 +290,13 @@ func TestAskedByTheNextProcess(t *testing.T) {
 					texts += e.Content + "; "
 				}
 			}
-			if texts != "red; " {
+			if !strings.HasPrefix(texts, "red; Error: ") || strings.Count(texts, "; ") != 2 {
 				t.Errorf("the model reads %q", texts)
+			}
+			for _, e := range w.log() {
+				if f, ok := e.Fact.(events.TurnFailed); ok {
+					t.Errorf("a turn failed: %+v", f.Error)
+				}
 			}
 		})
 	}

@@ -3,7 +3,7 @@
 //
 //	documents (durable, one active replica) ─┐
 //	fired timers (durable)                   ├─▶ check: decide ─▶ append (CAS) ─▶ nudge ─▶ timer ─▶ acknowledge
-//	the slow, endless walk over everything   │        ▲            │ lost race
+//	walks over what changed, and over all    │        ▲            │ lost race
 //	sessions that the service itself names  ─┘        └─ read tail ┘
 //
 // The loop is level-triggered: a check asks what the state is, never what happened. A lost, doubled or merged trigger
@@ -90,14 +90,23 @@ type Config struct {
 	Decided func(ctx context.Context, s *session.State, facts []events.Fact)
 	// Takeover, if set, is called when this process has become the active replica, before the first document.
 	Takeover func(ctx context.Context) error
-	// Walk is the pause between two walks over all documents. Default 30 s. A longer pause delays what is left to the
-	// walk; a shorter one costs more reads.
+	// Walk is the pause between two walks. A walk checks the documents that have changed since the one before, and of
+	// the others those that do not rest. The first one, each 120th, and one after a take-over or an outage of the
+	// broker go over all documents. Default 30 s. A longer pause delays what is left to the walk; a shorter one costs
+	// more reads.
 	Walk time.Duration
 	// Rests, if set, reports whether a session of which the head has nothing due needs nothing from this service
 	// until its next commit, as far as that depends on anything but the log. The loop does not decode such a document.
 	// If Rests is not set, the loop decodes each document.
 	Rests func(r events.Ref, h *session.Head, now events.Clock) bool
-	// WalkBy, if set, replaces the check of each document in a walk.
+	// RestsUnchanged, if set, is Rests for a document that a walk of this process has checked since it changed.
+	// Default: Rests.
+	RestsUnchanged func(r events.Ref, h *session.Head, now events.Clock) bool
+	// Depends, if set, reports whether Rests may change for a session although its document does not: it depends on the
+	// session's owner, for instance. If Depends is not set, each document is of this kind. A walk keeps the heads of
+	// these documents in memory, about 300 bytes for each.
+	Depends func(h *session.Head) bool
+	// WalkBy, if set, replaces the check of each document in a walk over all documents.
 	WalkBy func(ctx context.Context) error
 	// AtOnceMax is the number of sessions that are decided concurrently. Default 256. [Loop.SettleMany] has up to eight
 	// times as many commits in flight while the broker acknowledges them quickly. A lower value reduces the load on the
@@ -120,7 +129,10 @@ type Loop struct {
 	count   counts
 	active  atomic.Bool // this process is the active consumer
 	hurry   atomic.Bool // a caller waits for the current or the next walk
-	learned atomic.Bool // the clock has the steps that the cell has stored
+
+	changes  *changes    // the walking goroutine's, and so is sinceAll
+	sinceAll int         // walks over what has changed since the last one over all documents
+	learned  atomic.Bool // the clock has the steps that the cell has stored
 
 	askedActive time.Time // when this process last asked for the active consumer
 	noneActive  bool      // that none was; both are the waking goroutine's
@@ -163,6 +175,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		own:      map[events.Ref]own{},
 		timers:   map[events.Ref]time.Time{},
 		suspects: map[events.Ref]request.Suspect{},
+		changes:  newChanges(),
 	}, nil
 }
 
@@ -325,6 +338,13 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		l.cfg.Log.Error().Str("session", r.String()).AnErr("err", err).Msg("left to the slow walk")
 	}
 	return x.Failures >= attemptsMax || ahead
+}
+
+func (l *Loop) isSuspect(r events.Ref) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.suspects[r]
+	return ok
 }
 
 func (l *Loop) succeeded(r events.Ref) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,12 +35,25 @@ func (l *Loop) walkForEver(ctx context.Context) error {
 			next.Stop()
 			l.hurry.Store(true)
 		}
-		if err := l.Walk(ctx); err != nil && ctx.Err() == nil {
+		if err := l.nextWalk(ctx); err != nil && ctx.Err() == nil {
 			l.count.errors.Add(1)
 			l.cfg.Log.Warn().AnErr("err", err).Msg("walk not finished")
 		}
 		wait(ctx, min(walkPauseMin, l.cfg.Walk))
 	}
+}
+
+// nextWalk is a walk over all documents if one was requested, or after changesMax walks over what has changed.
+func (l *Loop) nextWalk(ctx context.Context) error {
+	if !l.hurry.Load() && l.sinceAll < changesMax {
+		l.sinceAll++
+		err := l.walkChanges(ctx)
+		if !errors.Is(err, errManyChecks) {
+			return err
+		}
+	}
+	l.sinceAll, l.changes = 0, newChanges()
+	return l.Walk(ctx)
 }
 
 // Walk checks every document once.
@@ -61,6 +75,27 @@ const (
 	walkRestful = 1  // the pause, in multiples of the time that a chunk took
 )
 
+// pace slows a walk down that no caller waits for.
+type pace struct {
+	l     *Loop
+	all   *sync.WaitGroup // of the documents that are decided
+	n     int
+	began time.Time // of the present chunk
+}
+
+func (l *Loop) newPace(all *sync.WaitGroup) *pace { return &pace{l: l, all: all, began: time.Now()} }
+
+// next is called after each document. After each chunk it gives way to commits that are due, and waits.
+func (p *pace) next(ctx context.Context) {
+	if p.n++; p.n%walkChunk != 0 || p.l.hurry.Load() {
+		return
+	}
+	p.l.bus.Priority().Yield(ctx)
+	p.all.Wait()
+	wait(ctx, walkRestful*time.Since(p.began))
+	p.began = time.Now()
+}
+
 // rests reports whether a session needs nothing from this service now, nor soon, by the head of its document.
 func (l *Loop) rests(r events.Ref, h *session.Head, now events.Clock) bool {
 	if l.cfg.Rests == nil {
@@ -77,25 +112,20 @@ func (l *Loop) walkAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, began := 0, time.Now()
+	p := l.newPace(&all)
 	err = l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err != nil {
 			return nil // not a session
 		}
 		// A document that cannot be read is reported by its check.
-		if h, err := session.ReadHead(e.Value); err == nil && (l.queue.has(r, h.Seq) || l.rests(r, &h, now)) {
+		if h, err := session.ReadHead(e.Value); err == nil && l.needsNoCheck(r, &h, now) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {
 			return ctx.Err()
 		}
-		if n++; n%walkChunk == 0 && !l.hurry.Load() {
-			l.bus.Priority().Yield(ctx)
-			all.Wait()
-			wait(ctx, walkRestful*time.Since(began))
-			began = time.Now()
-		}
+		p.next(ctx)
 		return nil
 	})
 	all.Wait()

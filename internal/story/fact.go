@@ -391,4 +391,4 @@ func (y *Story) again(seq uint64) {
 	}
 }
 
-func noCommit(seq uint64) error { return fmt.Errorf("no commit %d", seq) }
+func noCommit(seq uint64) error { return fmt.Errorf("%w: %d", session.ErrNoCommit, seq) }

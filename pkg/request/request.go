@@ -38,6 +38,9 @@ type Answer struct {
 	Prompt  string          `json:"prompt"`
 	Answers []events.Answer `json:"answers"`
 	By      string          `json:"by"`
+	// Asked is the seq of the entry of the people's view that the person saw: an answer to another question than that
+	// one is refused (409). 0: whichever question is open.
+	Asked uint64 `json:"asked,omitempty"`
 
 	Unreadable map[string]string `json:"-"` // by question: why its answer cannot be read
 }
@@ -53,11 +56,12 @@ func (q *Answer) UnmarshalJSON(body []byte) error {
 		Prompt  string          `json:"prompt"`
 		Answers json.RawMessage `json:"answers"`
 		By      string          `json:"by"`
+		Asked   uint64          `json:"asked"`
 	}
 	if err := json.Unmarshal(body, &v); err != nil {
 		return err
 	}
-	*q = Answer{Ref: v.Ref, Prompt: v.Prompt, By: v.By, Unreadable: map[string]string{}}
+	*q = Answer{Ref: v.Ref, Prompt: v.Prompt, By: v.By, Asked: v.Asked, Unreadable: map[string]string{}}
 	var raws []json.RawMessage
 	if json.Unmarshal(v.Answers, &raws) != nil {
 		q.Unreadable[""] = "answers: want a list of {question, selected, text}"
@@ -80,6 +84,7 @@ type Reject struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text,omitempty"`
 	By     string `json:"by"`
+	Asked  uint64 `json:"asked,omitempty"` // as in [Answer]
 }
 
 // Validate checks the ids.
@@ -90,6 +95,7 @@ type Dismiss struct {
 	events.Ref
 	Prompt string `json:"prompt"`
 	By     string `json:"by"`
+	Asked  uint64 `json:"asked,omitempty"` // as in [Answer]
 }
 
 // Validate checks the ids.

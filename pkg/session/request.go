@@ -47,10 +47,12 @@ func (s *State) Answer(w request.Answer, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Answered, src, func(said settlement) bool {
-			return sameAnswers(said.answers,
-				trimmed(w.Answers))
+		return s.tooLate(w.Prompt, Answered, w.Asked, src, func(said settlement) bool {
+			return sameAnswers(said.answers, trimmed(w.Answers))
 		})
+	}
+	if err := s.sameShown(w.Prompt, w.Asked, src); err != nil {
+		return Decision{}, err
 	}
 	req, err := promptRequest(src, p.Seq, p.Epoch, w.Prompt)
 	if err != nil {
@@ -71,7 +73,10 @@ func (s *State) Reject(w request.Reject, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Rejected, src, func(said settlement) bool { return said.text == w.Text })
+		return s.tooLate(w.Prompt, Rejected, w.Asked, src, func(said settlement) bool { return said.text == w.Text })
+	}
+	if err := s.sameShown(w.Prompt, w.Asked, src); err != nil {
+		return Decision{}, err
 	}
 	if len(w.Text) > events.QuestionsBytesMax {
 		return Decision{}, events.TooLarge("the text of a rejection is too long: shorten it", events.QuestionsBytesMax)
@@ -87,7 +92,10 @@ func (s *State) Dismiss(w request.Dismiss, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Dismissed, src, func(settlement) bool { return true })
+		return s.tooLate(w.Prompt, Dismissed, w.Asked, src, func(settlement) bool { return true })
+	}
+	if err := s.sameShown(w.Prompt, w.Asked, src); err != nil {
+		return Decision{}, err
 	}
 	facts := []events.Fact{events.PromptDismissed{Prompt: w.Prompt, By: w.By}}
 	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Dismissed, nil, nil, "")...)}, nil
@@ -111,8 +119,10 @@ func (s *State) awaitingPrompt(prompt string) (*Prompt, error) {
 	return nil, nil
 }
 
-// tooLate tells what stands: the same decision again is a success; another decision is 409; closed without one is 410.
-func (s *State) tooLate(prompt string, wanted Status, src Source, same func(settlement) bool) (Decision, error) {
+// tooLate tells what stands: the same decision again is a success; another decision is 409, and so is one about another
+// question; closed without one is 410.
+func (s *State) tooLate(prompt string, wanted Status, asked uint64, src Source, same func(settlement) bool) (Decision,
+	error) {
 	b, err := s.Blocker(prompt, src)
 	if err != nil {
 		return Decision{}, err
@@ -122,6 +132,9 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 		return Decision{}, err
 	}
 	if b.Status == wanted && same(said) {
+		if err := s.sameShown(prompt, asked, src); err != nil {
+			return Decision{}, err
+		}
 		return Decision{Seq: b.Seq}, nil
 	}
 	stands := events.Standing{Status: string(b.Status), Reason: b.Reason, Answers: b.Answers, By: b.By, At: b.ClosedAt,

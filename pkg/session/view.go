@@ -331,7 +331,8 @@ type WorkTurn struct {
 	// Options make a retry the same request: those of the first turn for each that continues it; empty for a new
 	// message that continues no turn.
 	Options json.RawMessage `json:"options,omitempty"`
-	// Attempt counts the attempts, from 1.
+	// Attempt is the number of the retry or resume since the last turn that completed, from 1. Any other turn has 1,
+	// too: Cause tells a first attempt from its first retry.
 	Attempt int `json:"attempt"`
 	// Prompt is the decision that called for the turn, else the first of Prompts.
 	Prompt string `json:"prompt,omitempty"`

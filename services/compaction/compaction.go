@@ -113,7 +113,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	var err error
 	s.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterCompaction, Log: s.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
-		Decide: s.decide, Rests: s.rests,
+		Decide: s.decide, Rests: s.rests, Depends: depends,
 	})
 	return s, err
 }
@@ -153,6 +153,10 @@ func (s *Service) decide(_ context.Context, st *session.State, now events.Clock,
 // rests implements [control.Config.Rests]: the head has all instants at which the service acts. A session that waits
 // for its place among the idle ones, or is compacted there, is decoded, so that its place is given away when that ends.
 func (s *Service) rests(r events.Ref, _ *session.Head, _ events.Clock) bool { return !s.idle.has(r) }
+
+// depends implements [control.Config.Depends]. A session gets its place among the idle ones when it is due, and as long
+// as it has the place it does not rest: it is among the documents that a walk knows.
+func depends(*session.Head) bool { return false }
 
 // decideInPlace handles an idle session that has its place.
 func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock,

@@ -391,6 +391,45 @@ func TestADecisionLongAfter(t *testing.T) {
 	}
 }
 
+// A decision about another question than the one that was shown is refused; also if the place of the log that it names
+// is of another session, or was purged.
+func TestADecisionAboutAnotherQuestion(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	other := events.Ref{Harness: ref.Harness, Session: "other"}
+	purged := w.append(other, events.SessionOpened{Incarnation: "1"})
+	w.append(other, events.SessionClosed{Reason: "finished"})
+	w.open(ref)
+	shown := w.seq[ref]
+	body := events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Title: "Delete it?",
+		Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "Delete it?",
+			Options: []events.Option{{Label: "a"}}}}}
+	w.append(ref, body)
+	elsewhere := w.append(events.Ref{Harness: ref.Harness, Session: "third"}, events.SessionOpened{Incarnation: "1"},
+		body)
+	newest := w.append(ref, body)
+	w.document(ref, newest)
+	w.document(other, w.seq[other])
+	if err := w.bus.Log.PurgeSession(t.Context(), other, w.seq[other]); err != nil {
+		t.Fatal(err)
+	}
+	for name, asked := range map[string]uint64{"an earlier question": shown, "another session": elsewhere,
+		"a purged place": purged} {
+		q := answer("a")
+		q.Asked = asked
+		if r := w.ask("answer", q, nil); r == nil || r.Code != 409 || r.Stands.Status != string(session.Awaiting) ||
+			r.Stands.Seq != newest {
+			t.Errorf("%s: %v", name, r)
+		}
+	}
+	var reply request.Changed
+	q := answer("a")
+	q.Asked = newest
+	if r := w.ask("answer", q, &reply); r != nil || reply.Seq <= newest {
+		t.Errorf("the question that is open: %v, %d", r, reply.Seq)
+	}
+}
+
 // TestListPages: the pages together have each document once.
 func TestListPages(t *testing.T) {
 	w := newWorld(t)

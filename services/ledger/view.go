@@ -71,6 +71,9 @@ func (f *folder) commitSource(ctx context.Context, batch []events.Commit) sessio
 			return c, nil
 		}
 		c, err := f.bus.Log.Commit(ctx, seq)
+		if errors.Is(err, bus.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", session.ErrNoCommit, err)
+		}
 		return &c, err
 	}
 }

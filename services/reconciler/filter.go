@@ -48,8 +48,17 @@ func (r *Reconciler) rests(ref events.Ref, h *session.Head, clock events.Clock) 
 
 // restsAt is rests at a moment.
 func (r *Reconciler) restsAt(ref events.Ref, h *session.Head, now moment) bool {
+	return h.ParentCall == "" && r.restsUnchangedAt(ref, h, now) // its parent has to know a child
+}
+
+// restsUnchanged implements [control.Config.RestsUnchanged]: the index has the session if it is a child.
+func (r *Reconciler) restsUnchanged(ref events.Ref, h *session.Head, clock events.Clock) bool {
+	return r.restsUnchangedAt(ref, h, atMoment(clock))
+}
+
+func (r *Reconciler) restsUnchangedAt(ref events.Ref, h *session.Head, now moment) bool {
 	switch {
-	case h.ParentCall != "", h.Recover: // its parent has to know a child
+	case h.Recover:
 		return false
 	case !h.Owned:
 		return true

@@ -143,6 +143,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterReconciler, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
 		Decide: r.decide, Decided: r.decided, Takeover: r.learnChildren, WalkBy: r.passOverAll, Rests: r.rests,
+		RestsUnchanged: r.restsUnchanged, Depends: func(h *session.Head) bool { return h.Owned },
 	})
 	return r, err
 }

@@ -116,7 +116,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
-		Decide: r.decide, Takeover: r.takeover, Rests: rests,
+		Decide: r.decide, Takeover: r.takeover, Rests: rests, Depends: depends,
 	})
 	return r, err
 }
@@ -202,6 +202,9 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 
 // rests implements [control.Config.Rests]: the head has all instants at which the service acts.
 func rests(events.Ref, *session.Head, events.Clock) bool { return true }
+
+// depends implements [control.Config.Depends]: whether a session rests depends on its document alone.
+func depends(*session.Head) bool { return false }
 
 func (r *Retry) endpoints() []rpc.Endpoint {
 	return []rpc.Endpoint{

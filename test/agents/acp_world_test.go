@@ -32,7 +32,7 @@ type acpAgent struct {
 	auth    string // the method of authenticate; "": none
 	mode    string // that the editor sets
 	shell   func(command string) mockmodel.Step
-	// forgets: the model is not shown a call that was cut off by the death of the agent, and makes it again.
+	// forgets: the model may not be shown a call that was cut off by the death of the agent, and makes it again then.
 	forgets bool
 	// stores are the files below the home folder in which the agent has its sessions, as a pattern; "": not known.
 	// Claude writes the file a moment after it asked: killed before, it does not find the session again.
@@ -178,8 +178,11 @@ func (d *desk) stored() {
 	})
 }
 
+// hasRun is what a command that needs a permission prints.
+const hasRun = "it has run"
+
 // asksOf is a command that needs a permission. It leaves a line in the file for each time that it runs.
-func asksOf(file string) string { return "sh -c 'echo ran >> " + file + "'" }
+func asksOf(file string) string { return "sh -c 'echo " + hasRun + " | tee -a " + file + "'" }
 
 // ran returns how often that command has run.
 func (d *desk) ran(file string) int {
@@ -187,7 +190,7 @@ func (d *desk) ran(file string) int {
 	if err != nil {
 		return 0
 	}
-	return strings.Count(string(text), "ran")
+	return strings.Count(string(text), hasRun)
 }
 
 // hold keeps the next process of the agent from starting until release.

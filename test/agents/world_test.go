@@ -48,7 +48,7 @@ type world struct {
 	client *http.Client
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, bridged ...string) *world {
 	t.Helper()
 	s := natstest.Start(t)
 	w := &world{T: t, bus: natstest.Bus(t, s), nats: s.URL(), model: mockmodel.Start(), dir: t.TempDir(),
@@ -65,7 +65,8 @@ func newWorld(t *testing.T) *world {
 	w.port = l.Addr().(*net.TCPAddr).Port
 	w.ok(l.Close())
 	w.starts()
-	bridge := w.process("the bridge", exec.Command(binary, "bridge", "opencode", "--url", w.url(), "--nats", w.nats))
+	args := append([]string{"bridge", "opencode", "--url", w.url(), "--nats", w.nats}, bridged...)
+	bridge := w.process("the bridge", exec.Command(binary, args...))
 	t.Cleanup(bridge.Kill)
 	natstest.Until(t, "the bridge has marked the server", func() bool {
 		return strings.Contains(bridge.Log(), "connected to OpenCode")

@@ -135,6 +135,12 @@ func TestPersonLogsIn(t *testing.T) {
 	p.shows("JetStream on") // the doctor, over a websocket with the login of ann
 	p.click(`section[aria-label="recovery"] button`)
 	p.wait(`/ \(403\)/.test(document.querySelector("#swept")?.textContent)`)
+	eval[bool](p, `(globalThis.ask = fetch, globalThis.fetch = async () => {
+		throw new Error("the network is away");
+	}, true)`)
+	p.click(".who button")
+	p.shows("you are still logged in: no reply: the network is away")
+	eval[bool](p, `(globalThis.fetch = ask, true)`)
 	p.click(".who button")
 	p.shows("Log in")
 	if text := p.text(); strings.Contains(text, "wall") {

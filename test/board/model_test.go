@@ -163,6 +163,9 @@ func TestViewModels(t *testing.T) {
 			answers: [{selected: ["blue"]}]}}, Date.parse("2026-11-22T12:00:03Z")).text
 			.replace(/at \S+( \S+)? \(/, "at T (")`,
 			"another decision stands (409): answered by bob at T (3s ago): blue"},
+		{"409, and it waits",
+			`doc.verdict({code: 409, text: "prompt p has changed", body: {status: "awaiting"}}, 0).text`,
+			"not decided, and it still waits (409): prompt p has changed"},
 		{"410", `doc.verdict({code: 410, text: "x", body: {status: "expired", reason: "owner-lost"}}, 0).text`,
 			"it no longer waits (410): expired: owner-lost"},
 		{"400", `doc.verdict({code: 400, text: "x: want 0", body: {field: "x", reason: "x: want 0"}}, 0).text`,

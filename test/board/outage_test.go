@@ -3,11 +3,13 @@ package board
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -372,4 +374,57 @@ func TestSilenceIsNotTakenForPeace(t *testing.T) {
 	p.wait(`!document.querySelector("button.main").disabled`)
 	p.press("\r")
 	p.shows("answered by ann")
+}
+
+// The clock of the browser's machine is set back by an hour: the page still notices within seconds that it hears
+// nothing, and counts down by the broker's clock.
+func TestClockThatIsSetBack(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "one", question("colour", "Which colour?", "red"))
+	p := board(t, c, "#/p/painter/wall/one")
+	p.wait(`document.querySelector(".row.open")`)
+	moved := eval[float64](p, `(() => {
+		const { app } = holdfast;
+		const before = app.now();
+		const now = Date.now;
+		Date.now = () => now.call(Date) - 3_600_000;
+		return Math.abs(app.now() - before);
+	})()`)
+	if moved > 60_000 {
+		t.Errorf("the broker's clock moved by %.0f ms with the clock of the browser", moved)
+	}
+	c.signal(syscall.SIGSTOP)
+	if took := p.wait(`document.querySelector("#state.stale")`); took > staleMax {
+		t.Errorf("the page said that it is old after %s, want at most %s", took, staleMax)
+	}
+	p.wait(`document.querySelector(".row.open .buttons button:nth-of-type(3)").disabled`)
+	c.signal(syscall.SIGCONT)
+	p.wait(`document.querySelector("#state.live")`)
+	p.press("1")
+	p.wait(`!document.querySelector("button.main").disabled`)
+	p.press("\r")
+	p.shows("answered by ann")
+}
+
+// A page whose server dies while it begins, before the page knows its cell, begins when the server is back.
+func TestPageBeginsWhenItsServerIsBack(t *testing.T) {
+	c := newCell(t)
+	var refused atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cell.json" && refused.Add(1) <= 10 {
+			panic(http.ErrAbortHandler) // the connection ends without a reply; the browser asks again by itself, too
+		}
+		reply, err := http.Get(c.url() + strings.TrimPrefix(r.URL.Path, "/"))
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer reply.Body.Close()
+		w.Header().Set("Content-Type", reply.Header.Get("Content-Type"))
+		_, _ = io.Copy(w, reply.Body)
+	}))
+	defer front.Close()
+	p := newPage(t, front.URL)
+	p.shows("The board's server does not reply")
+	p.wait(`document.querySelector("#state")`) // the page knows its cell
 }

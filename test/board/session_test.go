@@ -67,7 +67,7 @@ func TestSessionSaysWhy(t *testing.T) {
 	// The document as it was, beside what it is now.
 	eval[bool](p, fmt.Sprintf(`(holdfast.app.page.travel(%d, 0), true)`, began))
 	p.wait(`document.querySelector("#differences")`)
-	p.shows("then: running")
+	p.shows(fmt.Sprintf("at %d: running", began))
 	if got := eval[string](p, `[...document.querySelectorAll("#compared tbody th")].map((e) => e.textContent.trim())
 		.join()`); !strings.Contains(got, "phase") || strings.Contains(got, "seq") {
 		t.Errorf("compared: %s", got)
@@ -452,14 +452,25 @@ func TestLongSessionIsReached(t *testing.T) {
 		t.Errorf("%d places were drawn, want %d", got, want)
 	}
 
-	eval[bool](p, `(() => {
-		const slider = document.querySelector("#past input[type=range]");
-		slider.value = slider.min;
-		slider.dispatchEvent(new Event("change"));
-		return true;
-	})()`)
-	p.wait(fmt.Sprintf(`document.querySelector("#compared") && document.querySelector("#past output").value === "%d"`,
-		seen[0]))
+	// Both sliders reach all places. They say where they are while they are moved.
+	slide := func(name string, to int, events ...string) {
+		for _, event := range events {
+			eval[bool](p, fmt.Sprintf(`((slider) => { slider.value = %d; slider.dispatchEvent(new Event(%s));
+				return true; })(document.querySelector("#past output[name=%s] ~ input"))`, to, quote(event), name))
+		}
+		p.wait(fmt.Sprintf(`document.querySelector("#past output[name=%s]").value.startsWith("place %d, ")`, name,
+			seen[to]))
+	}
+	slide("at", 3, "input")
+	if eval[bool](p, `Boolean(holdfast.app.page.past.at)`) {
+		t.Error("a slider that is moved asks for each document below it")
+	}
+	slide("at", 0, "input", "change")
+	p.wait(`document.querySelector("#compared")`)
+	p.wait(`document.querySelector("#past output[name=to]").value === "now"`)
+	slide("to", 4, "input", "change")
+	p.wait(fmt.Sprintf(`/^what at %d: .* at %d: /.test(document.querySelector("#compared thead")?.innerText
+		.replace(/\s+/g, " "))`, seen[0], seen[4]))
 }
 
 // policyForm opens the form of the policy of coder/build.
@@ -614,10 +625,33 @@ func TestOperatorSeesTheCell(t *testing.T) {
 	}
 	p.narrow()
 	p.shot("operator")
+	p.doesNotReadParked()
 	c.end(syscall.SIGKILL)
 	p.wait(`document.querySelector("#state.stale")`)
 	p.wait(`[...document.querySelectorAll("main button")].length === 2 &&
 		[...document.querySelectorAll("main button")].every((b) => b.disabled)`)
+}
+
+// doesNotReadParked refuses the page the parked input: then the page does not say that no input is parked.
+func (p *page) doesNotReadParked() {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const api = net.api.bind(net);
+		net.api = (subject, body) => subject === globalThis.refused
+			? Promise.reject(new Error("permissions violation")) : api(subject, body);
+		return true;
+	})()`)
+	for _, subject := range []string{"STREAM.INFO.HF_PARKED", "STREAM.MSG.GET.HF_PARKED"} {
+		eval[bool](p, `(globalThis.refused = "", holdfast.app.page.parked = [], holdfast.app.draw(), true)`)
+		p.wait(`document.querySelector('section[aria-label="parked input"]')`)
+		eval[bool](p, fmt.Sprintf(`(globalThis.refused = %s, true)`, quote(subject)))
+		p.shows("cannot be read: parked input: permissions violation")
+		p.wait(`!document.querySelector('section[aria-label="parked input"]')`)
+		if eval[bool](p, `Boolean(document.querySelector("#parked"))`) {
+			p.t.Errorf("without %s the page says that no input is parked", subject)
+		}
+	}
 }
 
 // A prompt that comes while the page is hidden has one notice, which leads to it.
@@ -644,4 +678,37 @@ func TestNoticeOfAHiddenPage(t *testing.T) {
 	if got := eval[int](p, `notices.length`); got != 1 {
 		t.Errorf("%d notices, want 1", got)
 	}
+}
+
+// Some browsers, such as those of Android phones, throw where a page shows a notice: the prompt is in the list all the
+// same, the title counts it, and the page says that it shows no notices.
+func TestNoticesThatABrowserRefuses(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "")
+	eval[bool](p, `(globalThis.Notification = class {
+		static permission = "default";
+		static async requestPermission() { return this.permission = "granted"; }
+		constructor() { throw new TypeError("Illegal constructor"); }
+	}, holdfast.app.draw(), true)`)
+	p.wait(`document.querySelectorAll("header button.help").length === 2`)
+	hide := `(Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), true)`
+	eval[bool](p, `(Notification.permission = "granted", `+hide+`)`) // granted to an earlier page
+	c.ask(s, turn, "new", question("q", "A new question?"))
+	p.wait(`document.title === "(1) Holdfast"`)
+	eval[bool](p, `(delete document.hidden, holdfast.app.draw(), true)`)
+	p.shows("A new question?")
+	p.shows("this browser shows no notices")
+	if !eval[bool](p, `holdfast.app.live()`) {
+		t.Error("the page is not live")
+	}
+	q := board(t, c, "")
+	eval[bool](q, `(globalThis.Notification = class {
+		static permission = "default";
+		static async requestPermission() { return this.permission = "granted"; }
+		constructor() { throw new TypeError("Illegal constructor"); }
+	}, holdfast.app.draw(), true)`)
+	q.wait(`document.querySelectorAll("header button.help").length === 2`)
+	eval[bool](q, `(document.querySelectorAll("header button.help")[1].click(), true)`)
+	q.shows("this browser shows no notices")
 }

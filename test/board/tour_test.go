@@ -522,3 +522,28 @@ func TestButtonsOfAPhone(t *testing.T) {
 	p.wait(`globalThis.asked && document.getElementById("help")`)
 	p.shows("enter") // the names of the keys
 }
+
+// Words of an agent that are longer than the page are broken, and nothing of them is cut off.
+func TestLongWordsAreBroken(t *testing.T) {
+	c := newCell(t)
+	long := func(first string) string { return first + strings.Repeat("averyverylongword", 7) }
+	h := c.agent("painter")
+	s, turn := c.open(h, long("s"), harness.OpenOptions{Title: long("t"), Agent: long("a"), Model: long("m")})
+	c.append(s, events.ToolStarted{Call: long("c"), Turn: turn.ID(), Name: long("n"), Input: []byte(`{"a":"b"}`)},
+		events.PromptRequested{Prompt: long("p"), Turn: turn.ID(), Call: long("c"), PromptKind: events.PromptQuestion,
+			Title: long("T"), Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "q",
+				Header: long("h"), Question: long("q"), Options: []events.Option{
+					{Label: long("l"), Description: long("d")}, {Label: "short"}}}}})
+	p := board(t, c, "")
+	p.shows("1 waiting")
+	p.narrow()
+	p.press("j")
+	p.wait(`document.querySelector(".row.open .option")`)
+	p.narrow()
+	p.visit("#/s/painter/" + long("s"))
+	p.wait(`document.querySelector("#timeline li")`)
+	p.narrow()
+	p.visit("#/sessions")
+	p.wait(`document.querySelector("#sessions li")`)
+	p.narrow()
+}

@@ -150,6 +150,32 @@ func TestPlanIsReadAndAnswered(t *testing.T) {
 	}
 }
 
+// A decision that is under way when the prompt is changed decides nothing, and the page says so.
+func TestOnlyTheQuestionOnTheScreenIsAnswered(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.permit(s, turn, "run", "Run ls", "ls")
+	p := board(t, c, "#/p/painter/wall/run")
+	p.shows("Run ls")
+	eval[bool](p, `(globalThis.seen = [...holdfast.app.bucket.rows.values()][0], true)`)
+	c.permit(s, turn, "run", "Run rm -rf /srv", "rm -rf /srv")
+	p.shows("Run rm -rf /srv")
+	for _, request := range []string{`"answer", {answers: [{question: "permission", selected: ["once"]}]}`,
+		`"reject", {text: "no"}`, `"dismiss", {}`} {
+		got := eval[string](p, fmt.Sprintf(`(async () => {
+			const { inbox } = holdfast.app;
+			await inbox.send(seen, %s);
+			return inbox.verdicts.get(seen.key).text;
+		})()`, request))
+		if !strings.HasPrefix(got, "not decided, and it still waits (409): prompt run has changed since it was shown") {
+			t.Errorf("%s: %s", request, got)
+		}
+	}
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "run"); b["status"] != "awaiting" {
+		t.Errorf("the prompt is %v", b["status"])
+	}
+}
+
 // button is JavaScript for the button of the session page with this text.
 func button(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("section[aria-label='Ask for'] button")].find((b) =>
@@ -256,4 +282,57 @@ func TestLinkOfASettledPrompt(t *testing.T) {
 		"by": "bob", "answers": []map[string]any{{"question": "colour", "selected": []string{"red"}}}})
 	p.wait(`document.querySelector("#gone")`)
 	p.shows("painter/wall colour no longer waits: answered by bob at ")
+}
+
+// A text that a person writes while a message is on its way stays in the form, and is another message.
+func TestTextThatIsWrittenDuringARequestStays(t *testing.T) {
+	c := newCell(t)
+	c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	p := board(t, c, "#/s/painter/wall")
+	p.wait(`document.querySelector("#message")`)
+	eval[bool](p, `(() => {
+		const { net } = holdfast.app;
+		const ask = net.ask.bind(net);
+		net.ask = async (...all) => {
+			const reply = await ask(...all);
+			if (all[1] === "send") await new Promise((done) => { globalThis.release = done; });
+			return reply;
+		};
+		return true;
+	})()`)
+	p.do(focus("#message"))
+	p.keys("one")
+	p.click(".buttons .main")
+	p.wait(`globalThis.release`)
+	p.do(focus("#message"))
+	p.keys(" and two")
+	eval[bool](p, `(release(), delete globalThis.release, true)`)
+	p.shows("send: stored at")
+	drawn(p)
+	if got := eval[string](p, `document.querySelector("#message").value`); got != "one and two" {
+		t.Errorf("the form has %q", got)
+	}
+	p.click(".buttons .main")
+	p.wait(`globalThis.release`)
+	eval[bool](p, `(release(), true)`)
+	p.wait(`document.querySelector("#message").value === ""`)
+	p.wait(`document.querySelectorAll("#queue li").length === 2`)
+}
+
+// An answer that is larger than what the broker takes is not sent, and the page says so.
+func TestAnswerLargerThanAMessage(t *testing.T) {
+	c := newCell(t)
+	s, turn := c.open(c.agent("painter"), "wall", harness.OpenOptions{})
+	c.ask(s, turn, "name", question("q", "Which name?"))
+	p := board(t, c, "#/p/painter/wall/name")
+	p.wait(`document.querySelector(".row.open")`)
+	eval[bool](p, `((e) => { e.value = "x".repeat(1 << 20); e.dispatchEvent(new Event("input")); return true; })(
+		document.querySelector(".row.open input[type=text]"))`)
+	p.wait(`!document.querySelector(".row.open button.main").disabled`)
+	p.press("\r")
+	p.shows("not sent: it has 1,048,")
+	p.shows("and the broker takes 1,048,576 (413)")
+	if b := c.entry(c.connect(), "painter", "wall", "wall", "name"); b["status"] != "awaiting" {
+		t.Errorf("the prompt is %v", b["status"])
+	}
 }

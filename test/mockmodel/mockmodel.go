@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -25,6 +26,9 @@ type Step struct {
 	// Gate holds the step back until [Model.Open] opens the gate of this name: an answer of text stops after its first
 	// word, an error is repeated, any other answer does not begin.
 	Gate string
+	// Until repeats the step until the result of a call has this text: an agent may show the model a call that was cut
+	// off, or may not.
+	Until string
 }
 
 // Call is a call of a tool.
@@ -132,17 +136,31 @@ type answer interface {
 
 var named = regexp.MustCompile(`<<([\w-]+)>>`)
 
-// script returns the name of the script that a conversation is about, and how many of its steps are over.
-func (c *conversation) script() (name string, over int) {
-	for i := len(c.messages) - 1; i >= 0; i-- {
-		if c.messages[i].Calls > 0 {
-			over++
-		}
-		if found := named.FindStringSubmatch(c.messages[i].Text); c.messages[i].Role == "user" && found != nil {
-			return found[1], over
+// script returns the name of the script that a conversation is about, and the messages behind the one that names it.
+func (c *conversation) script() (name string, behind []Message) {
+	for i, m := range slices.Backward(c.messages) {
+		if found := named.FindStringSubmatch(m.Text); m.Role == "user" && found != nil {
+			return found[1], c.messages[i+1:]
 		}
 	}
-	return "", 0
+	return "", nil
+}
+
+// stepOf returns the first step that is not over behind a message.
+func stepOf(steps []Step, behind []Message) Step {
+	for _, s := range steps {
+		i := slices.IndexFunc(behind, func(m Message) bool {
+			if s.Until != "" {
+				return m.Role == "tool" && strings.Contains(m.Text, s.Until)
+			}
+			return m.Calls > 0
+		})
+		if i < 0 {
+			return s
+		}
+		behind = behind[i+1:]
+	}
+	return Text("The script is over.")
 }
 
 // next returns the next step of the script that a conversation is about.
@@ -159,17 +177,14 @@ func (m *Model) next(c *conversation) Step {
 	if strings.Contains(c.system, "title generator") {
 		return Text("A title")
 	}
-	name, over := c.script()
+	name, behind := c.script()
 	if c.tools == 0 && (strings.Contains(c.system, "summar") || strings.Contains(newest, "summar")) {
 		name = Summary
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen[name] = append(m.seen[name], c.messages)
-	if steps := m.scripts[name]; over < len(steps) {
-		return steps[over]
-	}
-	return Text("The script is over.")
+	return stepOf(m.scripts[name], behind)
 }
 
 // refuse answers with the error of a step whose gate is closed.

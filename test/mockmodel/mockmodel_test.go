@@ -57,6 +57,16 @@ func TestSteps(t *testing.T) {
 	if all := m.Requests("build"); len(all) != 5 || all[1][2].Text != "done" || all[1][1].Calls != 1 {
 		t.Errorf("requests: %+v", all)
 	}
+	again := Tool("bash", nil)
+	again.Until = "done"
+	m.Script("build", again, Text("It is built."))
+	failed := user + `,{"role":"assistant","tool_calls":[{}]},{"role":"tool","content":"it was cut off"}`
+	for messages, want := range map[string]string{user: `"name":"bash"`, failed: `"name":"bash"`, called: "built.",
+		called + "," + user: `"name":"bash"`} {
+		if _, got := ask(t, m, `{"messages":[`+messages+`],"tools":[{}]}`); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", messages, got, want)
+		}
+	}
 	const fails = `{"messages":[{"role":"user","content":"<<fail>>"}],"tools":[{}]}`
 	for range 2 {
 		if status, got := ask(t, m, fails); status != http.StatusInternalServerError {

@@ -68,7 +68,7 @@ func (j *journal) foldOn(st *session.State) {
 // source finds commits by sequence.
 func (j *journal) source(seq uint64) (*events.Commit, error) {
 	if seq == 0 || seq > uint64(len(j.commits)) {
-		return nil, fmt.Errorf("sim: no commit %d", seq)
+		return nil, fmt.Errorf("sim: %w: %d", session.ErrNoCommit, seq)
 	}
 	return &j.commits[seq-1], nil
 }

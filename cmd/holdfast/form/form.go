@@ -169,7 +169,7 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	fields := map[string]json.RawMessage{}
+	fields, values := map[string]json.RawMessage{}, map[string]string{}
 	for _, arg := range args {
 		key, value, ok := strings.Cut(arg, "=")
 		if !ok {
@@ -178,6 +178,7 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 		if keys := PolicyKeys(); !slices.Contains(keys, key) {
 			return nil, fmt.Errorf("there is no key %q: want one of %s", key, strings.Join(keys, ", "))
 		}
+		values[key] = value
 		switch {
 		case value == "":
 			fields[key] = json.RawMessage("null")
@@ -200,13 +201,13 @@ func Policy(args []string) (*events.PolicyPatch, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&patch); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return nil, fmt.Errorf("%s: want %s, got a %s", wrong.Field, typeNames[wrong.Type.String()], wrong.Value)
+			return nil, fmt.Errorf("%s=%s: want %s", wrong.Field, values[wrong.Field], typeNames[wrong.Type.String()])
 		}
 		return nil, fmt.Errorf("%s: %v", strings.Join(args, " "), err)
 	}
 	if err := patch.Validate(); err != nil {
 		if field, ok := errors.AsType[*events.FieldError](err); ok {
-			err = field
+			err = &events.FieldError{Field: strings.TrimPrefix(field.Field, "policy."), Err: field.Err}
 		}
 		return nil, err
 	}

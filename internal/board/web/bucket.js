@@ -5,6 +5,7 @@
 // connection is dead, and not that nothing happens.
 
 import { createInbox, nanos } from "./vendor/nats-core.js";
+import { since, stamp } from "./net.js";
 
 export const silenceMax = 3_000; // ms without a sign of the broker, after which what is shown is stale
 const heartbeat = 1_000;
@@ -52,7 +53,8 @@ export class Bucket {
     this.rows = new Map(); // key → what make returned
     this.seen = new Map(); // key → the generation that read it last
     this.loaded = false; // all that is stored has been read once
-    this.asOf = 0; // when the broker gave the last sign, by this machine's clock
+    this.heard = undefined; // when the broker gave the last sign, a stamp
+    this.asOf = 0; // the same instant by the broker's clock, in ms; 0 before the first one
     this.generation = 0;
     this.closed = false;
     this.error = "";
@@ -60,7 +62,7 @@ export class Bucket {
 
   // live says whether rows are what the bucket has now.
   live() {
-    return this.loaded && this.current && this.net.connected && Date.now() - this.asOf <= silenceMax;
+    return this.loaded && this.current && this.net.connected && since(this.heard) <= silenceMax;
   }
 
   // run watches until close.
@@ -114,11 +116,11 @@ export class Bucket {
     });
     const read = new Reader(this, name, inbox, info.num_pending);
     const sub = this.net.nc.subscribe(inbox, { callback: (err, m) => (err ? this.end() : read.take(m)) });
-    this.asOf = Date.now();
+    this.hear();
     if (info.num_pending === 0) this.whole();
     read.pull();
     const timer = setInterval(() => {
-      if (Date.now() - this.asOf > silenceMax) this.end();
+      if (since(this.heard) > silenceMax) this.end();
     }, check);
     await ended;
     clearInterval(timer);
@@ -126,12 +128,24 @@ export class Bucket {
     if (this.net.connected) this.net.nc.publish(`$JS.API.CONSUMER.DELETE.${this.stream}.${name}`);
   }
 
-  // put stores or removes one row.
+  // hear takes a sign of the broker.
+  hear() {
+    this.heard = this.net.heard = stamp();
+    this.asOf = this.net.now();
+  }
+
+  // put stores or removes one row. A malformed entry is no row, and the entries behind it are read.
   put(key, value) {
-    if (value === undefined) this.remove(key);
-    else {
-      this.rows.set(key, this.make(key, value));
-      this.seen.set(key, this.generation);
+    try {
+      const row = value === undefined ? undefined : this.make(key, value);
+      if (value === undefined) this.remove(key);
+      else {
+        this.rows.set(key, row);
+        this.seen.set(key, this.generation);
+      }
+    } catch (err) {
+      this.remove(key);
+      console.error(`${key} cannot be read: ${err?.message ?? err}`);
     }
     if (this.current) this.onChange();
   }
@@ -181,7 +195,7 @@ class Reader {
       else b.end();
       return;
     }
-    b.asOf = b.net.heard = Date.now();
+    b.hear();
     if (code > 0) return; // a heartbeat
     const at = position(m.reply);
     if (at.sequence !== this.sequence + 1) {
@@ -190,12 +204,7 @@ class Reader {
     }
     this.sequence = at.sequence;
     const key = m.subject.slice(b.keys.length);
-    try {
-      b.put(key, removes(m.headers) ? undefined : b.headersOnly ? {} : valueOf(m));
-    } catch (err) {
-      b.remove(key); // a malformed entry is no row, and the entries behind it are read
-      console.error(`${key} cannot be read: ${err?.message ?? err}`);
-    }
+    b.put(key, removes(m.headers) ? undefined : b.headersOnly ? {} : valueOf(m));
     if (!b.current && this.sequence >= this.stored) b.whole();
     if (--this.asked === 0) this.pull();
   }

@@ -214,6 +214,7 @@ export function verdict({ code, text, body }, now) {
     case 200:
       return { kind: "done", text: body?.seq ? `stored at ${body.seq}` : "it was so already" };
     case 409:
+      if (body?.status === "awaiting") return { kind: "refused", text: `not decided, and it still waits (409): ${why}` };
       return { kind: "refused", text: `another decision stands (409): ${body?.status ? became(body, now) : why}` };
     case 410:
       return { kind: "refused", text: `it no longer waits (410): ${body?.status ? became(body, now) : why}` };

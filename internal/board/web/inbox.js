@@ -312,10 +312,12 @@ export class Inbox {
   async send(row, verb, body) {
     if (!this.app.live() || this.sending.has(row.key)) return;
     const { harness, session, prompt } = row;
+    const asked = row.blocker.seq; // another question under this id is another one than the person read
     this.sending.add(row.key);
     this.verdicts.delete(row.key);
     this.app.draw();
-    const reply = await this.app.net.ask("ledger", verb, { harness, session, prompt, by: this.app.person(), ...body });
+    const request = { harness, session, prompt, asked, by: this.app.person(), ...body };
+    const reply = await this.app.net.ask("ledger", verb, request);
     this.sending.delete(row.key);
     this.verdicts.set(row.key, doc.verdict(reply, this.app.now()));
     if (reply.code === 200) this.draft(row.version).sent = true; // the form stays until no hand is on it
@@ -449,6 +451,7 @@ function rowPart(inbox, row) {
     <button class="head" aria-expanded=${open} @click=${() => inbox.open(open ? undefined : row.key)}>
       <span class="kind">${visible(row.kind)}</span>
       ${row.blocker.tool?.name ? html`<span class="tool">${line(row.blocker.tool.name, 40)}</span>` : nothing}
+      ${row.session === row.root ? nothing : html`<span class="asker">in ${line(row.session, 40)}</span>`}
       ${whatPart(inbox, row, below, asks)}
       <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : row.lost ? "gone" : visible(row.blocker.status)}</span>
     </button>

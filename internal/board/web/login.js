@@ -41,8 +41,14 @@ export function logIn(root, why) {
   });
 }
 
-// logOut makes the browser forget the login.
+// logOut makes the browser forget the login. It returns why that failed.
 export async function logOut() {
-  await fetch("/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+  try {
+    const reply = await fetch("/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+    if (!reply.ok) return `${reply.status} ${await reply.text()}`;
+  } catch (err) {
+    return `no reply: ${err?.message ?? err}`;
+  }
   location.reload();
+  return "";
 }

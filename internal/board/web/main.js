@@ -7,7 +7,7 @@ import { covered, Inbox, inboxPage } from "./inbox.js";
 import { handleKey, helpPart } from "./keys.js";
 import { Lookups } from "./log.js";
 import { logIn, logOut } from "./login.js";
-import { Net } from "./net.js";
+import { local, Net, since } from "./net.js";
 import { Notices } from "./notify.js";
 import { Operator, operatorPage } from "./operator.js";
 import { Session, sessionPage } from "./session.js";
@@ -55,7 +55,7 @@ class App {
   async start() {
     window.addEventListener("hashchange", () => this.#route());
     document.addEventListener("keydown", (e) => {
-      this.touched = Date.now();
+      this.touched = local();
       if (handleKey(this, e)) e.preventDefault();
     });
     for (const name of ["touchstart", "touchend", "touchcancel"]) {
@@ -131,6 +131,11 @@ class App {
     this.draw();
   }
 
+  async logOut() {
+    this.stays = await logOut(); // why the browser still has the login
+    this.draw();
+  }
+
   now() {
     return this.net.now();
   }
@@ -144,7 +149,7 @@ class App {
     const list = document.getElementById("list");
     const before = this.fingers;
     this.fingers = [...e.touches].filter((t) => !t.target.isConnected || list?.contains(t.target)).length;
-    if (before > 0 || this.fingers > 0) this.touched = Date.now();
+    if (before > 0 || this.fingers > 0) this.touched = local();
   }
 
   // calm says that no hand is on the list: no pointer over it, no finger on it, no form in use, no key and no touch for
@@ -152,7 +157,7 @@ class App {
   calm() {
     const list = document.getElementById("list");
     return !(this.points && list?.matches(":hover")) && this.fingers === 0 &&
-      !list?.contains(document.activeElement) && Date.now() - this.touched > calmAfter;
+      !list?.contains(document.activeElement) && local() - this.touched > calmAfter;
   }
 
   // changed takes over what the bucket has now. A hidden page is not drawn, so its title is set here.
@@ -244,7 +249,8 @@ function pagePart(app) {
         <a href="#/sessions" aria-current=${app.route.page.startsWith("session") ? "page" : nothing}>Sessions</a>
         <a href="#/operator" aria-current=${app.route.page === "operator" ? "page" : nothing}>Operator</a></nav>
       ${app.cell.login
-        ? html`<span class="who">as <b id="person">${visible(app.by)}</b> <button @click=${logOut}>log out</button></span>`
+        ? html`<span class="who">as <b id="person">${visible(app.by)}</b> <button @click=${() => app.logOut()}>log out</button>
+          ${app.stays ? html`<b role="alert">you are still logged in: ${visible(app.stays)}</b>` : nothing}</span>`
         : html`<label class="who">as <input id="person" size="10" autocomplete="off" .value=${app.by}
           @change=${(e) => app.setPerson(e.target.value)}></label>`}
       <button class="help" aria-expanded=${app.help} @click=${() => {
@@ -253,7 +259,7 @@ function pagePart(app) {
       }}>keys <kbd>?</kbd></button>
       ${app.notices.state() === "default"
         ? html`<button class="help" @click=${() => app.notices.ask()}>notify me</button>`
-        : nothing}
+        : app.notices.state() === "refused" ? html`<span class="soft">this browser shows no notices</span>` : nothing}
       ${livePart(app)}
     </header>
     <main>
@@ -266,9 +272,9 @@ function pagePart(app) {
 // livePart says how old the page is. What is old is said to be old.
 function livePart(app) {
   const bucket = app.page?.bucket ?? app.bucket;
-  const as = bucket.asOf ? `as of ${clock(bucket.asOf, Date.now())}` : "";
+  const as = bucket.asOf ? `as of ${clock(bucket.asOf, bucket.asOf + since(bucket.heard))}` : "";
   if (bucket.live()) return html`<p id="state" class="live">live, ${as}</p>`;
-  const hears = app.net.connected && Date.now() - app.net.heard <= silenceMax;
+  const hears = app.net.connected && since(app.net.heard) <= silenceMax;
   const doing = hears ? "reading what is stored" : "reconnecting";
   return html`<p id="state" class="stale" role="status">${as ? `${as}, ${doing} …` : "connecting …"}
     ${bucket.error && hears ? html`<span class="why">${visible(bucket.error)}</span>` : nothing}</p>`;
@@ -278,16 +284,28 @@ function livePart(app) {
 async function readCell() {
   let why = "";
   for (;;) {
-    const reply = await fetch("/cell.json");
-    if (reply.ok) return reply.json();
-    if (reply.status !== 401) {
-      document.querySelector("#page .note").textContent = `${reply.status} ${visible(await reply.text())}`;
-      await new Promise((done) => setTimeout(done, tick));
-      continue;
+    try {
+      const reply = await fetch("/cell.json");
+      if (reply.ok) return await reply.json();
+      if (reply.status === 401) {
+        await logIn(document.getElementById("page"), why);
+        why = "the browser keeps no login: it refuses the cookies";
+        continue;
+      }
+      say(`${reply.status} ${await reply.text()}`);
+    } catch (err) {
+      say(`The board's server does not reply (${err?.message ?? err}). The page asks it again each second.`);
     }
-    await logIn(document.getElementById("page"), why);
-    why = "the browser keeps no login: it refuses the cookies";
+    await new Promise((done) => setTimeout(done, tick));
   }
+}
+
+// say shows one line in place of the page.
+function say(text) {
+  const note = document.createElement("p");
+  note.className = "note";
+  note.textContent = visible(text);
+  document.getElementById("page").replaceChildren(note);
 }
 
 const cell = await readCell();

@@ -7,6 +7,22 @@ const requestTimeout = 10_000; // ms, for a reply of a service
 const apiTimeout = 5_000; // ms, for a reply of JetStream
 const apiAgain = 250; // ms until a request that has no reply is sent to JetStream again; each time twice as many
 
+// local returns this machine's time in ms, by a clock that nobody sets. It may stand still while the machine sleeps.
+export function local() {
+  return performance.timeOrigin + performance.now();
+}
+
+// stamp returns the present instant by both clocks of this machine, for since.
+export function stamp() {
+  return { day: Date.now(), run: local() };
+}
+
+// since returns the ms since a stamp, by the clock that has gone further: the time of day may be set back, and the other
+// clock stands still in sleep. Without a stamp it is Infinity.
+export function since(at) {
+  return at ? Math.max(Date.now() - at.day, local() - at.run) : Infinity;
+}
+
 // Net is one connection that is opened again whenever it is lost.
 export class Net {
   // cell is {prefix, person} as the server names them. onStatus is called at each change of the connection.
@@ -15,8 +31,8 @@ export class Net {
     this.onStatus = onStatus;
     this.connected = false;
     this.inbox = `_INBOX.${cell.prefix}.person.${token(cell.person)}`; // replies arrive below it
-    this.heard = 0; // when the broker gave the last sign, by this machine's clock
-    this.offset = 0; // the broker's clock less this machine's, in ms
+    this.heard = undefined; // when the broker gave the last sign, a stamp
+    this.offset = 0; // the broker's clock less local, in ms
   }
 
   // open returns when the connection has been made for the first time, however long that takes.
@@ -53,17 +69,17 @@ export class Net {
 
   // now returns the broker's time in ms.
   now() {
-    return Date.now() + this.offset;
+    return local() + this.offset;
   }
 
   // api sends a request to JetStream. It throws what JetStream refuses.
   async api(subject, body) {
     const { reply, sent } = await this.#again(`$JS.API.${subject}`, body ? JSON.stringify(body) : "");
-    this.heard = Date.now();
+    this.heard = stamp();
     if (reply.error) {
       throw Object.assign(new Error(reply.error.description), { code: reply.error.code });
     }
-    if (reply.ts) this.offset = Date.parse(reply.ts) - (sent + Date.now()) / 2;
+    if (reply.ts) this.offset = Date.parse(reply.ts) - (sent + local()) / 2;
     return reply;
   }
 
@@ -71,7 +87,7 @@ export class Net {
   // page can be sent twice: consumers have names, so that the second one creates none beside the first.
   #again(subject, data) {
     return new Promise((resolve, reject) => {
-      const ends = Date.now() + apiTimeout;
+      const ends = local() + apiTimeout;
       let timer;
       const end = (settle, value) => {
         clearTimeout(timer);
@@ -79,7 +95,7 @@ export class Net {
         settle(value);
       };
       const send = (wait) => {
-        const sent = Date.now();
+        const sent = local();
         if (sent >= ends) return; // the requests before end at that instant
         timer = setTimeout(() => send(2 * wait), wait);
         this.nc.request(subject, data, { timeout: ends - sent })
@@ -95,9 +111,15 @@ export class Net {
   async ask(service, verb, body) {
     const who = this.cell.login ? `.${token(this.cell.person)}` : ""; // the brokers enforce it
     const subject = `${this.cell.prefix}.svc.${service}.${verb}${who}`;
+    const data = new TextEncoder().encode(JSON.stringify(body));
+    const most = this.nc.info?.max_payload ?? Infinity;
+    if (data.length > most) {
+      const [has, takes] = [data.length, most].map((n) => n.toLocaleString("en"));
+      return { code: 413, text: `not sent: it has ${has} bytes, and the broker takes ${takes}`, body: {} };
+    }
     let m;
     try {
-      m = await this.nc.request(subject, JSON.stringify(body), { timeout: requestTimeout });
+      m = await this.nc.request(subject, data, { timeout: requestTimeout });
     } catch (err) {
       return failed(err);
     }

@@ -19,15 +19,18 @@ export function fresh(known, rows) {
 export class Notices {
   constructor(app) {
     this.app = app;
+    this.refused = false; // the browser has refused to show one
   }
 
-  // state returns granted, denied, default, or "" where the browser has no notices.
+  // state returns granted, denied, default, refused, or "" where the browser has no notices.
   state() {
-    return globalThis.Notification?.permission ?? "";
+    return this.refused ? "refused" : globalThis.Notification?.permission ?? "";
   }
 
+  // ask asks the browser for the permission, and shows a first notice.
   async ask() {
     await Notification.requestPermission();
+    if (this.state() === "granted") this.show("Holdfast shows here what waits for you", "", "holdfast-on", "#/");
     this.app.draw();
   }
 
@@ -42,8 +45,15 @@ export class Notices {
     if (come.length > noticesMax) this.show(`${come.length - noticesMax} more wait for you`, "", "holdfast-more", "#/");
   }
 
+  // show shows one notice. Browsers of phones throw here, although they have given the permission.
   show(title, body, tag, link) {
-    const notice = new Notification(title, { body, tag, icon: "/icon.svg" });
+    let notice;
+    try {
+      notice = new Notification(title, { body, tag, icon: "/icon.svg" });
+    } catch {
+      this.refused = true;
+      return;
+    }
     notice.onclick = () => {
       window.focus();
       location.hash = link;

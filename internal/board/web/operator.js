@@ -48,7 +48,7 @@ export class Operator {
     this.services = [];
     this.consumers = [];
     this.streams = [];
-    this.parked = [];
+    this.parked = undefined; // not read yet
     this.findings = undefined; // of the doctor
   }
 
@@ -68,7 +68,7 @@ export class Operator {
   async #look() {
     if (this.looking || !this.app.net.connected) return;
     this.looking = true;
-    this.errors = [];
+    this.failed = [];
     const { net, cell } = this.app;
     const upper = cell.prefix.toUpperCase();
     await this.#part("services", async () => {
@@ -104,6 +104,7 @@ export class Operator {
     const report = await net.ask("reconciler", "report", {});
     if (report.code === 200) this.report = report.body;
     this.looking = false;
+    this.errors = this.failed;
     this.app.draw();
   }
 
@@ -121,15 +122,23 @@ export class Operator {
     try {
       await read();
     } catch (err) {
-      this.errors.push(`${name}: ${err?.message ?? err}`);
+      this.failed.push(`${name}: ${err?.message ?? err}`);
     }
   }
 
   async #readParked(stream) {
-    const state = this.streams.find((s) => s.name === stream)?.state;
+    const { state, missing } = this.streams.find((s) => s.name === stream) ?? {};
+    if (!state) {
+      this.parked = undefined;
+      throw new Error(missing ?? "the stream was not read");
+    }
     const found = [];
-    for (let seq = state?.last_seq ?? 0; seq >= (state?.first_seq ?? 1) && found.length < parkedMax; seq--) {
-      const got = await this.app.net.api(`STREAM.MSG.GET.${stream}`, { seq }).catch(() => undefined);
+    for (let seq = state.last_seq; seq >= Math.max(1, state.first_seq) && found.length < parkedMax; seq--) {
+      const got = await this.app.net.api(`STREAM.MSG.GET.${stream}`, { seq }).catch((err) => {
+        if (err.code === 404) return undefined; // it was taken out of the stream
+        this.parked = undefined;
+        throw err;
+      });
       if (!got) continue;
       const headers = atob(got.message.hdrs ?? "");
       const [, , why, harness, session] = got.message.subject.split(".");
@@ -300,6 +309,7 @@ export function sweptText(swept) {
 }
 
 function parkedPart(page) {
+  if (!page.parked) return nothing; // not read, or it cannot be read, which is said above
   if (page.parked.length === 0) return html`<p class="note" id="parked">No input is parked.</p>`;
   return table("parked input", ["place", "session", "why", "reason", "age"], page.parked.map((p) => [
     p.seq, visible(p.name), visible(p.why), line(p.reason, 200), ago(p.at, page.app.now())]));

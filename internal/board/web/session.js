@@ -31,6 +31,7 @@ export class Session {
     this.objects = new Lookups(async (name) => history.stored(await readObject(app.net, name)), () => app.draw(), 20);
     this.draft = {}; // of the policy: what a person has written
     this.past = {}; // of the time travel: {at, to, documents, error}
+    this.pointed = {}; // commits that its sliders are moved over: {at, to}, among all of them
   }
 
   start() {
@@ -187,8 +188,9 @@ export class Session {
   async send() {
     if (this.text.trim() === "") return;
     this.message ??= createInbox("m").slice(2);
-    const reply = await this.request("compaction", "send", { message: this.message, content: this.text }, "send");
-    if (!reply?.code) return;
+    const sent = this.text;
+    const reply = await this.request("compaction", "send", { message: this.message, content: sent }, "send");
+    if (!reply?.code || this.text !== sent) return; // what was written meanwhile is another message
     this.message = undefined;
     if (reply.code === 200) this.text = "";
     this.app.draw();
@@ -288,9 +290,8 @@ function checkPart(page) {
 function promptPart(doc) {
   const waiting = Object.entries(doc.prompts ?? {}).filter(([, p]) => p.status === "awaiting");
   if (waiting.length === 0) return nothing;
-  return html`<p class="waits">waits for a person: ${waiting.map(([id, p]) => html`
-    <a href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>
-      ${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
+  return html`<p class="waits">waits for a person: ${waiting.map(([id, p], i) => html`${i > 0 ? ", " : ""}<a
+    href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
 }
 
 function retryPart(page, doc) {
@@ -446,19 +447,34 @@ function pastPart(page) {
   const { past } = page;
   const commits = page.commits.list;
   if (commits.length < 2) return nothing;
-  const at = commits.findIndex((c) => c.seq === past.at);
   return html`<details id="past" ?open=${Boolean(past.at)}><summary>as it was</summary>
-    <label class="own">at place <output>${past.at ?? "–"}</output>
-      <input type="range" min="0" max=${commits.length - 1} .value=${String(at < 0 ? commits.length - 1 : at)}
-        @change=${(e) => page.travel(commits[Number(e.target.value)].seq, past.to)}></label>
-    <label class="own">compared with
-      <select @change=${(e) => page.travel(past.at ?? commits[0].seq, Number(e.target.value))}>
-      <option value="0">now</option>
-      ${commits.slice(-linesDrawn).map((c) => html`<option value=${c.seq}>${c.seq} ${c.events[0]
-        ? history.kindOf(c.events[0]) : ""}</option>`)}</select></label>
+    ${sliderPart(page, "at", commits.length - 1, (i) => page.travel(commits[i].seq, past.to))}
+    ${sliderPart(page, "to", commits.length, (i) => page.travel(past.at ?? commits[0].seq, commits[i]?.seq ?? 0))}
     ${past.loading ? html`<p class="note">reading …</p>` : nothing}
     ${past.error ? html`<p class="verdict refused">${visible(past.error)}</p>` : nothing}
     ${past.before ? differencePart(page, past.before, past.after ?? page.doc()) : nothing}</details>`;
+}
+
+// sliderPart is the slider of one place of the comparison, at or to. It says which commit it is at, also while it is
+// moved. Behind the newest commit is now.
+function sliderPart(page, name, max, go) {
+  const commits = page.commits.list;
+  const known = commits.findIndex((c) => c.seq === page.past[name]);
+  const i = page.pointed[name] ?? (known < 0 ? max : known);
+  const c = commits[i];
+  const where = c
+    ? `place ${c.seq}, ${clock(c.at, page.app.now())}${c.events[0] ? `, ${visible(history.kindOf(c.events[0]))}` : ""}`
+    : "now";
+  return html`<label class="own">${name === "at" ? "at" : "compared with"} <output name=${name}>${where}</output>
+    <input type="range" min="0" max=${max} .value=${String(i)}
+      @input=${(e) => {
+        page.pointed = { [name]: Number(e.target.value) };
+        page.app.draw();
+      }}
+      @change=${(e) => {
+        page.pointed = {};
+        go(Number(e.target.value));
+      }}></label>`;
 }
 
 // differencePart compares two documents as people see them, with the outcome "unknown".
@@ -468,14 +484,14 @@ function differencePart(page, ...documents) {
   const [before, after] = shown.map((s) => s.document);
   const errors = [...new Set(shown.flatMap((s) => s.errors))];
   return html`${errors.map((e) => html`<p class="verdict unknown">its outcome may be unknown: ${e}</p>`)}
-    ${comparisonPart(before, after)}`;
+    ${comparisonPart(before, after, page.past.to)}`;
 }
 
-function comparisonPart(before, after) {
+function comparisonPart(before, after, to) {
   const list = history.differences(before, after);
   if (list.length === 0) return html`<p class="note">no difference</p>`;
-  const head = (what) => html`<thead><tr><th>${what}</th><th>then: ${visible(before.phase)}</th>
-    <th>other: ${visible(after.phase)}</th></tr></thead>`;
+  const head = (what) => html`<thead><tr><th>${what}</th><th>at ${before.seq}: ${visible(before.phase)}</th>
+    <th>${to ? `at ${after.seq}` : "now"}: ${visible(after.phase)}</th></tr></thead>`;
   return html`<table id="compared">${head("what")}<tbody>${history.compared(before, after).map((d) =>
     html`<tr><th>${d.what} <span class="soft">${d.name}</span></th><td>${d.from}</td><td>${d.to}</td></tr>`)}</tbody>
     </table>
