@@ -242,6 +242,9 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	case p == nil && fact.Refused == "" && f.hadBefore(fact.Prompt):
 		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had = f.Epoch })
 		return ""
+	case p == nil && fact.Refused != "" && f.bringsInVain(fact.Prompt):
+		f.refused(fact)
+		return ""
 	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
 		return WhyClosedID
 	case p == nil || p.Awaits():
@@ -257,12 +260,24 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 		f.dropNeedless()
 		return ""
 	}
+	f.refused(fact)
+	return ""
+}
+
+// refused applies that the harness cannot use a decision: people see it, and no turn brings the decision again.
+func (f *fold) refused(fact events.PromptDelivered) {
 	f.notCarried(fact.Prompt)
 	f.dropNeedless()
 	if e := f.ended(EntityPrompt, fact.Prompt); e != nil {
 		e.Reason = cut("refused: "+fact.Refused, TextBytesMax)
 	}
-	return ""
+}
+
+// bringsInVain reports whether the open turn was given a decision of which no owner has said that its agent has it. The
+// decision ended its call while the session had no owner, so the prompt is gone.
+func (f *fold) bringsInVain(prompt string) bool {
+	c, ok := f.Carries(prompt)
+	return ok && c.Had == 0
 }
 
 // hadBefore reports whether the open turn carries a decision with the receipt of an earlier epoch. A process that lost
