@@ -921,16 +921,21 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
 	// process than the one that asked, it means nothing: the decision is owed to the turn.
 	if isNotFound(err) && attempts == 1 && r.isMarked(l) {
-		r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", f.Prompt)
-		if err := s.Refuse(l.ctx, f.Prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
-			l.ctx.Err() == nil {
-			r.log.Warn("not stored", "session", s.ID(), "prompt", f.Prompt, "err", err)
-		}
+		r.refuseLate(l, s, f.Prompt)
 		return
 	}
 	if err != nil && l.ctx.Err() == nil { // it stays owed: the log has no receipt that refuses it
 		r.log.Warn("OpenCode refused the decision, and its agent may still wait", "session", s.ID(), "prompt", f.Prompt,
 			"err", err)
+	}
+}
+
+// refuseLate stores that a decision did not reach the agent, which has another one.
+func (r *follower) refuseLate(l *life, s *harness.Session, prompt string) {
+	r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", prompt)
+	if err := s.Refuse(l.ctx, prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
+		l.ctx.Err() == nil {
+		r.log.Warn("not stored", "session", s.ID(), "prompt", prompt, "err", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,53 @@ func TestLiveRunsOnAtOnce(t *testing.T) {
 	}
 	if got := st.made("que_1"); len(got) != 1 {
 		t.Errorf("the server got %q", got)
+	}
+}
+
+// A person answers on the board, and another one in OpenCode, in the instant in which a turn brings the first answer to
+// the run that waits. The agent has the second one and ends its run, and the log says that it does not have the first.
+func TestLiveDecisionOfATurnTooLate(t *testing.T) {
+	st := newStage(t)
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	st.until("ses_1", "a question waits", awaits(1))
+	st.set(func() {
+		st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
+		st.first = map[string]object{"que_1": {"answers": [][]string{{"Postgres"}}}}
+	})
+	st.recover("ses_1")
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	st.set(func() { delete(st.refuse, "GET /session/ses_1/message") })
+	natstest.Until(t, "the answer was sent", func() bool { return len(st.made("question/que_1/reply", "SQLite")) > 0 })
+	natstest.Until(t, "the refusal is stored", func() bool {
+		return slices.Contains(st.kinds("ses_1"), "prompt.delivered")
+	})
+	st.runOn()
+	s := st.until("ses_1", "the turn completed", completed)
+	e, _ := s.Ended(fold.EntityPrompt, "que_1")
+	if e.Outcome != string(fold.Answered) || e.Reason != "refused: "+reasonLate {
+		t.Errorf("the question is %s, %q", e.Outcome, e.Reason)
+	}
+	if got := st.made("que_1"); len(got) != 1 {
+		t.Errorf("the server got %q", got)
+	}
+}
+
+// A turn that brings a decision to a run that it has joined does not end before the run has it, or refuses it.
+func TestNoEndWhileADecisionIsOnItsWay(t *testing.T) {
+	tr := NewLiveTranslator()
+	tr.Continue("ses_1", "t2", "msg_1")
+	s := tr.session("ses_1")
+	s.turn.awaited, s.turn.deciding = false, true
+	tr.sessionIdle(s, nil)
+	if s.turn == nil {
+		t.Fatal("the turn has ended")
+	}
+	s.turn.deciding = false
+	tr.sessionIdle(s, nil)
+	if s.turn != nil {
+		t.Error("the turn has not ended")
 	}
 }
 

@@ -46,6 +46,8 @@ type fakeServer struct {
 	refused  int               // requests that refuse has answered
 	unheard  int               // requests that deaf has dropped
 	boots    int               // so many of the next requests for MCP entries get no reply
+	// first has, by prompt, the answer of a person in OpenCode who is quicker than the next request about the prompt
+	first map[string]object
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
 	// onReply is called, unlocked, after a decision about a prompt was taken and before its request is answered
@@ -427,6 +429,10 @@ func (f *fakeServer) elsewhere(id string) bool { return f.where[id] != "" && f.w
 
 // settle answers a prompt. A prompt that is settled is not found.
 func (f *fakeServer) settle(kind, id, action string, body object) (int, any, func()) {
+	if said := f.first[id]; said != nil {
+		delete(f.first, id)
+		f.settle(kind, id, "reply", said)
+	}
 	p := f.prompts[id]
 	if p == nil || f.elsewhere(p["sessionID"].(string)) {
 		return http.StatusNotFound, object{"name": "NotFoundError"}, nil

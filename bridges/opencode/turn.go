@@ -38,6 +38,7 @@ type turn struct {
 	finish     string          // of newest
 	summarised bool            // the run made a summary
 	awaited    bool            // it was requested, and its first model call has not begun
+	deciding   bool            // a decision is on its way to the run: the turn does not end before that is over
 	hadOutput  bool
 	calls      []*call
 	prompts    []*prompt
@@ -289,7 +290,7 @@ func (t *Translator) sessionIdle(s *session, _ *body) {
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())
 	}
-	if s.turn == nil || s.turn.awaited {
+	if s.turn == nil || s.turn.awaited || s.turn.deciding {
 		return
 	}
 	t.end(s, s.turn.ending())

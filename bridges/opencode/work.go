@@ -91,14 +91,17 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 		if err != nil {
 			return r.unless(ctx, l, s, err)
 		}
-		if !settled && finishedAnswer(messages[mine:]) {
-			return nil // it ended, and the bridge did not see it
+		switch ended := !settled && finishedAnswer(messages[mine:]); {
+		case ended && r.hasJoined(t):
+			return r.runsOn(ctx, l, s, t) // with another decision
+		case ended:
+			return nil // the bridge did not see it
 		}
 		body = sameMessage(messages, mine, t.ID())
 	}
 	message, _ := body["messageID"].(string)
 	earlier := callsFor(messages, message)
-	defer r.workOn(l, t, message, earlier)()
+	defer r.workOn(l, t, message, earlier, false)()
 	if err := r.send(ctx, l, s, body); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
@@ -194,8 +197,9 @@ func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool
 }
 
 // workOn makes a turn the one that the next events of its session are about. earlier are the model calls for its
-// message that are not of this turn. The function that it returns is called when the handler of the turn is done.
-func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []string) (done func()) {
+// message that are not of this turn. With deciding the turn does not end before [follower.decided]. The returned
+// function is called when the handler of the turn is done.
+func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []string, deciding bool) (done func()) {
 	id := t.Session().ID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,6 +208,7 @@ func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []st
 	l.working[id] = t.ID()
 	l.mu.Unlock()
 	r.translator.Continue(id, t.ID(), message)
+	r.translator.session(id).turn.deciding = deciding
 	r.translator.old(id, earlier)
 	return func() {
 		l.mu.Lock()
@@ -225,7 +230,18 @@ func (r *follower) joins(l *life, t *harness.Turn, n *Snapshot) (done func()) {
 	r.mu.Lock()
 	r.translator.taken(t.Session().ID(), t.Session().State())
 	r.mu.Unlock()
-	return r.workOn(l, t, message, nil)
+	return r.workOn(l, t, message, nil, true)
+}
+
+// decided lets a turn end that has joined a run: no decision is on its way there any more.
+func (r *follower) decided(l *life, t *harness.Turn) {
+	id := t.Session().ID()
+	r.mu.Lock()
+	if u := r.translator.session(id).turn; u != nil && u.id == t.ID() {
+		u.deciding = false
+	}
+	r.mu.Unlock()
+	l.owe(id, false) // the event about its end may have come before
 }
 
 // hasJoined reports whether a turn has the events of its session.
@@ -333,6 +349,11 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	joined := false
+	defer func() {
+		if joined {
+			r.decided(l, t)
+		}
+	}()
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
 		join := func() (done func()) {
@@ -346,7 +367,7 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 			return nil, false, cannot("OpenCode does not show this session: %v", err)
 		}
 		if err == nil {
-			if brought, err := r.tellAll(ctx, l, s, n, t.Request().Prompts, join); err != nil || brought {
+			if brought, err := r.tellAll(ctx, l, t.Session(), s, n, t.Request().Prompts, join); err != nil || brought {
 				return n, brought, err
 			}
 			if n.Idle {
@@ -363,9 +384,9 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 
 // tellAll brings the decisions of a turn to the process that asked, as far as it still waits for them. join is called
 // before the first one, and what it returns at the end. some: the process has taken one. A decision that the process
-// refuses, and for which it still waits, is sent again by the next call.
-func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, decided []fold.TurnPrompt,
-	join func() (done func())) (some bool, err error) {
+// refuses, and for which it still waits, is sent again by the next call. One that came too late is refused in the log.
+func (r *follower) tellAll(ctx context.Context, l *life, log *harness.Session, s stored, n *Snapshot,
+	decided []fold.TurnPrompt, join func() (done func())) (some bool, err error) {
 	joined := false
 	for i := range decided {
 		p := &decided[i]
@@ -389,8 +410,10 @@ func (r *follower) tellAll(ctx context.Context, l *life, s stored, n *Snapshot, 
 		switch {
 		case err == nil:
 			some = true
-		case isNotFound(err) && (attempts > 1 || r.isMarked(l)):
-			r.log.Warn("the decision came too late for OpenCode", "session", s.ID, "prompt", p.Prompt, "err", err)
+		case isNotFound(err) && attempts > 1:
+			r.log.Warn("OpenCode has the decision, or another one", "session", s.ID, "prompt", p.Prompt, "err", err)
+		case isNotFound(err) && r.isMarked(l):
+			r.refuseLate(l, log, p.Prompt)
 		default:
 			l.mu.Lock()
 			delete(l.asked, p.Prompt) // it may not be there: the next look, or the next handler, brings it
