@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // TestAProcessThatLeftIsNoSuccessor (R7): another process of an exclusive harness connects and leaves, without a
@@ -75,5 +76,44 @@ func TestASuccessorThatDied(t *testing.T) {
 	w.wantReplaced(old, by)
 	if drawn := w.drawn(); drawn != by {
 		t.Errorf("incarnation %s was drawn after %s", drawn, by)
+	}
+}
+
+// TestAnIncarnationOfItsOwnIsNoSuccessor (R7): a newer process has drawn an incarnation and left, so a process that
+// starts over looks for its successor. It finds one of its own, or an older one, and continues.
+func TestAnIncarnationOfItsOwnIsNoSuccessor(t *testing.T) {
+	for name, begin := range map[string]func(w *world) *harness.Harness{
+		"recovery took a session for its own": func(w *world) *harness.Harness {
+			h := w.connect()
+			s := must[*harness.Session](w.t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			first, ahead := h.Incarnation(), w.inTheWay(4)
+			w.dropLease(h)
+			natstest.Until(w.t, "the next incarnation to be drawn", func() bool {
+				return session.Older(ahead, w.drawn())
+			})
+			w.append("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost,
+				Incarnation: first, SupersededBy: w.drawn()})
+			natstest.Until(w.t, "the fence to be noticed", func() bool { return s.Context().Err() != nil })
+			return h
+		},
+		"an older process has a lease": func(w *world) *harness.Harness {
+			must[*harness.Session](w.t)(w.connect().Open(w.ctx, "older", harness.OpenOptions{}))
+			return w.connect()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := begin(w)
+			must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
+			other := w.connect()
+			check(t, other.Close(w.ctx))
+			w.dropLease(h)
+			natstest.Until(t, "the process to have started over, or to end", func() bool {
+				return session.Older(other.Incarnation(), h.Incarnation()) || h.Context().Err() != nil
+			})
+			check(t, context.Cause(h.Context()))
+			w.until("kept", "its session to be claimed again", func(st *session.State) bool { return st.Epoch > 1 })
+		})
 	}
 }
