@@ -93,6 +93,8 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast up":                server,
 	"opencode serve --port 4096": server,
 	"holdfast bridge opencode --url http://127.0.0.1:4096": server,
+	"holdfast bridge opencode --url http://127.0.0.1:4096 --drive retry": "TestDriveRetry of bridges/opencode " +
+		"drives the retries of a server that behaves like one",
 	"holdfast bridge opencode --url http://127.0.0.1:4096 --spawn -- opencode serve --port 4096": "TestBridgeSpawns " +
 		"runs a bridge with a server of its own",
 	"opencode attach http://127.0.0.1:4096": server,
