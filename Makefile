@@ -25,7 +25,7 @@ golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool
 golden_last = ./internal/reference/ ./internal/repolint/
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race cell power clients languages agents board monitoring kube pictures long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ lint: ## golangci-lint, pinned
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race $(UNVETTED) -timeout $(TEST_TIME) $(RACE_PACKAGES)
+
+grouped: ## tests of the log, the buckets and the objects at a broker that syncs in groups
+	HOLDFAST_TEST_GROUPED=1 $(GO) test $(UNVETTED) -timeout $(TEST_TIME) ./internal/bus/log ./internal/bus/kv \
+		./internal/bus/lease ./internal/bus/objects
 
 cell: ## attack, restart, cut off and fill up a deployed cell (with root, iproute2 and namespaces as deployed; says so where it cannot)
 	$(GO) test -count=1 -v -timeout $(TEST_TIME) ./test/cell
