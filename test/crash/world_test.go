@@ -36,6 +36,7 @@ type actor struct {
 	lives  uint64
 	seed   uint64
 	frozen bool
+	slept  bool // it was stopped since it was started
 }
 
 // world is everything that runs.
@@ -175,7 +176,7 @@ func (w *world) start(a *actor) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	a.p = p
+	a.p, a.slept = p, false
 }
 
 // end kills all processes.
@@ -276,8 +277,15 @@ func (w *world) fallen() {
 		if err == nil {
 			continue
 		}
-		if a.role != roleBroker || !strings.Contains(err.Error(), embed.ErrPortInUse.Error()) {
+		// a process that was stopped while it connected gives up: it waited for longer than it does for a broker
+		gaveUp := a.slept && strings.Contains(err.Error(), "no broker answers")
+		portTaken := a.role == roleBroker && strings.Contains(err.Error(), embed.ErrPortInUse.Error())
+		if !gaveUp && !portTaken {
 			w.t.Errorf("%s: %v", a.Name, err)
+		}
+		if slices.Contains(w.ghosts, a) {
+			w.ghosts = slices.DeleteFunc(w.ghosts, func(g *actor) bool { return g == a })
+			continue
 		}
 		w.start(a)
 	}
@@ -306,7 +314,7 @@ func (w *world) strike(a *actor) {
 		w.ghosts = append(w.ghosts, sleeper)
 		w.start(a)
 	}
-	sleeper.frozen = true
+	sleeper.frozen, sleeper.slept = true, true
 	at := w.later(frozenMax)
 	if a.role == roleHarness && w.rnd.IntN(100) < fencedPercent {
 		at = at.Add(leaseTTL + grace) // while its Ask waits
