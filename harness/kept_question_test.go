@@ -3,9 +3,11 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/test/service"
@@ -88,5 +90,33 @@ func TestACloseKeepsAQuestionToKeep(t *testing.T) {
 				t.Errorf("the next process asks: %+v, %v", a, err)
 			}
 		})
+	}
+}
+
+// TestReleaseWithdrawsAQuestionThatIsBeingStored: a process releases a session while the broker has not confirmed one
+// of its questions yet. The question is withdrawn with the release, and not left to recovery.
+func TestReleaseWithdrawsAQuestionThatIsBeingStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var l stall
+	h := w.connect(func(c *harness.Config) {
+		c.URL = through(t, w.server.URL(), func(to io.Writer) io.Writer { return stalled{to, &l} })
+	})
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	held, on := l.at(`"prompt":"p1"`)
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	<-held
+	released := make(chan error, 1)
+	go func() { released <- s.Release(w.ctx, "done") }()
+	natstest.Until(t, "the release to wait for its turn", func() bool { return harness.Waiting(s) > 0 })
+	close(on)
+	check(t, <-released)
+	if a := got(t, out); a.err == nil && a.answer.Status != session.Withdrawn {
+		t.Errorf("the Ask returned %+v", a.answer)
+	}
+	e, _ := w.state("s").Ended(session.EntityPrompt, "p1")
+	if e.Outcome != string(session.Withdrawn) || e.Reason != events.ReasonShutdown {
+		t.Errorf("the question: %+v", e)
 	}
 }

@@ -141,37 +141,57 @@ func (s *Session) Close(ctx context.Context, reason string) error {
 	return s.leave(ctx, nil, events.SessionClosed{Reason: reason}, false)
 }
 
+// errOtherPrompts says that a session has other prompts than those that are withdrawn with its release.
+var errOtherPrompts = errors.New("other prompts wait")
+
 // leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing
-// changes meanwhile. check is that of [write].
+// changes meanwhile. An Ask that is being stored is withdrawn, too. check is that of [write].
 func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, error), last events.Fact,
 	withdraw bool) error {
 	for {
 		var facts []events.Fact
+		checked := check
 		if withdraw {
-			for _, id := range s.callbacks() {
+			ids := s.callbacks()
+			for _, id := range ids {
 				facts = append(facts, events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
+			}
+			checked = func(st *session.State) (bool, error) {
+				if check != nil {
+					if done, err := check(st); done || err != nil {
+						return done, err
+					}
+				}
+				if !slices.Equal(callbacksOf(st), ids) {
+					return false, errOtherPrompts
+				}
+				return false, nil
 			}
 			s.giveBackTurn(func() bool { return true })
 		}
-		err := s.append(ctx, check, append(facts, last)...)
-		if len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown)) {
-			continue // one of them was settled meanwhile: fewer are left
+		err := s.append(ctx, checked, append(facts, last)...)
+		settled := len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown))
+		if !settled && !errors.Is(err, errOtherPrompts) {
+			return err // otherwise one was settled or stored meanwhile
 		}
-		return err
 	}
 }
 
 // callbacks are the awaiting prompts whose answers would go to this process and nowhere else. One that is to be kept
 // when its process dies is kept by a release as well: its answer reaches a later process.
-func (s *Session) callbacks() (ids []string) {
+func (s *Session) callbacks() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.st == nil {
 		return nil
 	}
-	for _, id := range s.st.PendingPrompts() {
-		p := s.st.Prompts[id]
-		if p.Delivery == events.DeliverCallback && p.OnOwnerLoss != events.LossKeep && p.Epoch == s.st.Epoch {
+	return callbacksOf(s.st)
+}
+
+func callbacksOf(st *session.State) (ids []string) {
+	for _, id := range st.PendingPrompts() {
+		p := st.Prompts[id]
+		if p.Delivery == events.DeliverCallback && p.OnOwnerLoss != events.LossKeep && p.Epoch == st.Epoch {
 			ids = append(ids, id)
 		}
 	}
