@@ -277,9 +277,9 @@ func TestPageOfARootIsUpToDate(t *testing.T) {
 	p.wait(tree + `.endsWith("kid The kid waiting")`)
 
 	eval[bool](p, `(holdfast.app.page.travel(holdfast.app.page.commits.list[0].seq, 0), true)`)
-	p.wait(`document.querySelector("#compared thead")?.textContent.includes("other: running")`)
+	p.wait(`document.querySelector("#compared thead")?.textContent.includes("now: running")`)
 	c.ask(s, turn, "four", question("q", "Four?", "x"))
-	p.wait(`document.querySelector("#compared thead").textContent.includes("other: waiting")`)
+	p.wait(`document.querySelector("#compared thead").textContent.includes("now: waiting")`)
 }
 
 // Of a root with many sessions one page is read. The page says that there are more, and reads them when a person asks;
