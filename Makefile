@@ -23,6 +23,8 @@ export CGO_ENABLED := 0
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 # They print what they find in the other packages' files.
 golden_last = ./internal/reference/ ./internal/repolint/
+# It is a module of its own.
+golden_kube = ./test/kube/
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check fmt vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures long mutate golden bench render
@@ -135,7 +137,8 @@ mutate: ## remove every guard of a package by machine; a test has to notice (PKG
 
 golden: ## write golden files and printed pages anew; read the difference
 	$(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) \
-		$(filter-out $(golden_last),$(golden_packages)) -update
+		$(filter-out $(golden_last) $(golden_kube),$(golden_packages)) -update
+	cd $(golden_kube) && $(GO) test -run TestChartFiles . -update
 	$(GO) test -timeout $(TEST_TIME) $(golden_last) -update
 
 bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
