@@ -135,6 +135,12 @@ func TestDriveRetryNot(t *testing.T) {
 					return st.ask("configure", request.Configure{Ref: ref(x.id), By: "ada",
 						Policy: &events.PolicyPatch{AutoRetry: events.Set(false)}})
 				})
+				// the bridge's next event comes after the change, so the bridge has read it
+				st.part(x.id, "a-msg_1", storedTool("p-call_1", "call_1", "bash", "completed", object{"output": "x"}))
+				st.until(x.id, "a call has ended", func(s *fold.State) bool {
+					_, ended := s.Ended(fold.EntityTool, "call_1")
+					return ended
+				})
 			}
 			if x.sums {
 				st.put(x.id, assistant("sum", "msg_1", object{"summary": true}))
