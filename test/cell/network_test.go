@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const (
@@ -91,7 +92,28 @@ func newWires(t *testing.T) *wires {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.remove)
+	w.known()
 	return w
+}
+
+// known returns when this process resolves the names of the manifests. Package net reads /etc/hosts again only when its
+// copy is five seconds old, and an earlier test may have let it read the file without these names.
+func (w *wires) known() {
+	w.t.Helper()
+	end := time.After(patience)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, err := net.DefaultResolver.LookupHost(w.t.Context(), "nats")
+		if err == nil && len(all) == nodesMax {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			w.t.Fatalf("nats: %v, %v", all, err)
+		}
+	}
 }
 
 func (w *wires) ip(args string) {
