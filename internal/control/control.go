@@ -21,7 +21,8 @@
 //	                              Its check continues. If the process dies first, the next active process's walk
 //	                              finds it.
 //	the document is ahead of the log   no append can succeed: it is a suspect at once.
-//	the process is killed         unacknowledged messages are delivered again, here or in another replica.
+//	the process is killed         unacknowledged messages are delivered again, here or in another replica. An effect
+//	                              of a decision may then run again.
 //	two replicas are active       they lose races, not data.
 package control
 
@@ -73,6 +74,8 @@ type Decision struct {
 	Local   bool          // the check needs no durable alarm: the walk finds it again
 	Ahead   bool          // the decision at CheckAt depends only on the session and the instant
 	Rest    bool          // after Facts, the session needs nothing until it changes
+	// Effect, if set, does what the decision calls for outside of the log. See [Effect].
+	Effect Effect
 	// optional: the session with Facts folded, which saves the loop a fold; the loop owns it from then on
 	After *session.State
 	Alone bool // the caller does not use the session with Facts folded: [Loop.SettleMany] reports it without them
@@ -143,6 +146,7 @@ type Loop struct {
 	own      map[events.Ref]own       // the last commits of this process whose documents have not arrived
 	timers   map[events.Ref]time.Time // alarms that this process set
 	suspects map[events.Ref]request.Suspect
+	effects  map[events.Ref]bool // sessions whose effect runs
 }
 
 // counts are the loop's counters. They never decrease.
@@ -175,6 +179,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		own:      map[events.Ref]own{},
 		timers:   map[events.Ref]time.Time{},
 		suspects: map[events.Ref]request.Suspect{},
+		effects:  map[events.Ref]bool{},
 		changes:  newChanges(),
 	}, nil
 }
@@ -262,6 +267,12 @@ func (l *Loop) Settle(ctx context.Context, s *session.State) (*session.State, []
 func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*session.State, []events.Fact, error) {
 	l.count.checks.Add(1)
 	var written []events.Fact
+	affects := false // this call runs the session's effect
+	defer func() {
+		if affects {
+			l.endEffect(s.Ref())
+		}
+	}()
 	for range racesMax {
 		now, err := l.Now(ctx)
 		if err != nil {
@@ -270,6 +281,22 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		d, err := decide(ctx, s, now, l.Source(ctx))
 		if err != nil {
 			return s, written, err
+		}
+		if d.Effect != nil {
+			if affects = affects || l.beginEffect(s.Ref()); !affects {
+				return s, written, nil // another check of this process runs it
+			}
+			newest, err := l.CatchUp(ctx, s)
+			if err != nil {
+				return s, written, err
+			}
+			if newest != s {
+				s = newest
+				continue
+			}
+			if d, err = affect(ctx, d); err != nil {
+				return s, written, err
+			}
 		}
 		after, facts, err := l.append(ctx, s, d, now.Now)
 		written = append(written, facts...)

@@ -90,6 +90,9 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	switch {
 	case err != nil:
 		w.done(Settled{Before: s, After: s, Err: err})
+	case d.Effect != nil:
+		after, facts, err := w.l.SettleBy(ctx, s, w.decide)
+		w.done(Settled{s, after, facts, err})
 	case len(w.evs) == 0:
 		w.l.count.checks.Add(1)
 		w.done(Settled{Before: s, After: s, Err: w.l.remember(ctx, s, d, now)})

@@ -40,10 +40,11 @@ type ready struct {
 	rest  bool // the session needs nothing else after it
 }
 
-// ahead decides on a session for a future instant. It returns nil if there is nothing to append then.
+// ahead decides on a session for a future instant. It returns nil if there is nothing to append then, or an effect:
+// that runs at the instant.
 func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *ready {
 	d, err := l.cfg.Decide(ctx, s, look, l.Source(ctx))
-	if err != nil || len(d.Facts) == 0 {
+	if err != nil || len(d.Facts) == 0 || d.Effect != nil {
 		return nil
 	}
 	return &ready{epoch: s.Epoch, facts: d.Facts, rest: d.Rest}
