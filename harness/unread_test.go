@@ -2,6 +2,7 @@ package harness_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -271,6 +272,45 @@ func TestRefusedWhileOptionsAreAsked(t *testing.T) {
 		if p.Prompt == "out" {
 			t.Errorf("the turn brings what was refused: %+v", p)
 		}
+	}
+	cancel()
+	check(t, <-done)
+}
+
+// TestAnsweredWhileOptionsAreAsked: a person decides while Worker.Options is asked for a requested turn, in a session
+// of this process. The turn brings that decision, too.
+func TestAnsweredWhileOptionsAreAsked(t *testing.T) {
+	w := newWorld(t)
+	w.asksOutside()
+	h := w.connect()
+	must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Prompts: []harness.Prompt{{ID: "out"}}}))
+	check(t, h.Ready(w.ctx))
+	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["out"].Unattended })
+	w.append("s", events.WriterCompaction, events.MessageAccepted{Message: "m9", Content: []byte(`"go on"`), By: "ada"},
+		events.TurnRequested{Turn: "t9", Cause: events.CauseMessage, Message: "m9"})
+	asked, goOn, given := make(chan int, 4), make(chan struct{}), make(chan session.WorkTurn, 1)
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- h.Work(ctx, harness.Worker{Options: func(_ *harness.Session, t session.WorkTurn) any {
+			asked <- len(t.Prompts)
+			<-goOn
+			return "x"
+		}, Turn: func(_ context.Context, t *harness.Turn) error {
+			given <- t.Request()
+			return nil
+		}})
+	}()
+	w.show("s")
+	before := <-asked
+	w.mustAnswer("s", "out", "blue")
+	close(goOn)
+	is := <-given
+	if len(is.Prompts) != before+1 || !slices.ContainsFunc(is.Prompts, func(p session.TurnPrompt) bool {
+		return p.Prompt == "out" && len(p.Answers) == 1
+	}) {
+		t.Errorf("the turn brings %+v, want what was decided before (%d), and out", is.Prompts, before)
 	}
 	cancel()
 	check(t, <-done)

@@ -592,18 +592,22 @@ func (j *workItem) taking() []events.Fact {
 	t := j.turn
 	byPerson := !t.Synthetic &&
 		(t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
-	var prompts []string
-	for _, p := range t.Prompts {
-		prompts = append(prompts, p.Prompt)
-	}
 	facts := []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn,
 		Message: t.Message,
-		Prompt:  t.Prompt, Prompts: prompts, Attempt: t.Attempt, Options: t.Options}}
+		Prompt:  t.Prompt, Prompts: broughtBy(t), Attempt: t.Attempt, Options: t.Options}}
 	if j.refused != nil { // pending without an end it would block the queue without a reason
 		facts = append(facts, events.TurnFailed{Turn: t.Turn,
 			Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
 	}
 	return facts
+}
+
+// broughtBy returns the prompts whose decisions a turn brings.
+func broughtBy(t *session.WorkTurn) (prompts []string) {
+	for _, p := range t.Prompts {
+		prompts = append(prompts, p.Prompt)
+	}
+	return prompts
 }
 
 // turnID returns the id of the turn to take, "" for a compaction.
@@ -695,7 +699,7 @@ func (j *workItem) wanted(st *session.State) (done bool) {
 		j.gone = st.Pending.Compaction == nil || st.Pending.Compaction.ID != j.compaction.Compaction
 	default:
 		j.gone = st.Pending.Turn == nil || st.Pending.Turn.ID != j.turn.Turn || !takeable(st, false, true) ||
-			slices.ContainsFunc(j.turn.Prompts, func(p session.TurnPrompt) bool { return !st.Brings(p.Prompt) })
+			!st.Brings(broughtBy(j.turn))
 	}
 	return j.gone
 }

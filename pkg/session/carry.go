@@ -546,5 +546,9 @@ func (f *fold) dropNeedless() {
 	}
 }
 
-// Brings reports whether the requested turn brings a decision to the agent as things stand.
-func (s *State) Brings(prompt string) bool { return has(s.brings(), prompt) }
+// Brings reports whether the requested turn brings these decisions to the agent as things stand, and no others.
+func (s *State) Brings(prompts []string) bool {
+	list := s.brings()
+	return len(list) == len(prompts) &&
+		!slices.ContainsFunc(list, func(c Carried) bool { return !slices.Contains(prompts, c.Prompt) })
+}
