@@ -109,7 +109,7 @@ func (d *draft) inPlaceOfQuestions(message string) bool {
 	named := ""
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
-		if p.Status != session.Superseded || p.Reason != message || d.Owns(p.Epoch) {
+		if p == nil || p.Status != session.Superseded || p.Reason != message || d.Owns(p.Epoch) {
 			continue
 		}
 		d.closeCall(p, events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"})
