@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/clock"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -179,11 +181,11 @@ func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *sessio
 }
 
 // source returns a reader of commits for the views of a session.
-func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
+func (a *app) source(ctx context.Context, commits *log.Log) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		defer cancel()
-		c, err := b.Log.Commit(ctx, seq)
+		c, err := commits.Commit(ctx, seq)
 		return &c, err
 	}
 }
@@ -210,13 +212,13 @@ func remembered(read session.Source) session.Source {
 }
 
 // call sends a request to a service. If that takes longer than two seconds, it says so beside the result.
-func call[Q request.Checked, R any](ctx context.Context, a *app, b *bus.Bus, v request.Verb[Q, R], doing string, q Q) (
-	R, error) {
+func call[Q request.Checked, R any](ctx context.Context, a *app, services *rpc.Services, v request.Verb[Q, R],
+	doing string, q Q) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(a.timeout, a.patience))
 	defer cancel()
 	var r R
 	err := a.progress(doing, func() (err error) {
-		r, err = rpc.Call(ctx, b.Services, v, q)
+		r, err = rpc.Call(ctx, services, v, q)
 		return err
 	})
 	return r, err
@@ -241,10 +243,10 @@ func (a *app) progress(doing string, run func() error) error {
 }
 
 // now returns the broker's time; without a log, this machine's time, which is good enough to show ages.
-func (a *app) now(ctx context.Context, b *bus.Bus) time.Time {
+func (a *app) now(ctx context.Context, broker *clock.Clock) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	now, err := b.Clock.Now(ctx)
+	now, err := broker.Now(ctx)
 	if err != nil {
 		return time.Now()
 	}

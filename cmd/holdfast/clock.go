@@ -24,7 +24,7 @@ func (p *patient) clock(ctx context.Context) {
 		p.add("clock", levelWrong, "", "%v", err)
 		return
 	}
-	steps, _, err := control.LoadSteps(ctx, p.bus)
+	steps, _, err := control.LoadSteps(ctx, p.bus.KV)
 	if err != nil {
 		p.add("clock", levelWrong, "", "%v", err)
 		return

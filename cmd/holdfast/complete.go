@@ -146,7 +146,7 @@ func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []strin
 	}
 	var words []string
 	err := a.onCell(ctx, func(b *bus.Bus) error {
-		docs, _, err := a.newest(ctx, b, &f, offeredMax)
+		docs, _, err := a.newest(ctx, b.KV, &f, offeredMax)
 		for _, s := range docs {
 			words = append(words, suggestion(s.Ref().String(), string(s.Phase), s.Title))
 			if !strings.HasPrefix(s.Ref().String(), begun) { // begun without its harness
@@ -163,7 +163,7 @@ func selections(of func(s *session.State) string) finder {
 	return func(ctx context.Context, a *app, _ *cobra.Command, _ []string, _ string) ([]string, error) {
 		var words []string
 		err := a.onCell(ctx, func(b *bus.Bus) error {
-			docs, _, err := a.newest(ctx, b, &sessionFilter{all: true}, offeredMax)
+			docs, _, err := a.newest(ctx, b.KV, &sessionFilter{all: true}, offeredMax)
 			for _, s := range docs {
 				if word := terminal.Clean(of(s)); word != "" && !slices.Contains(words, word) {
 					words = append(words, word)
@@ -179,7 +179,7 @@ func selections(of func(s *session.State) string) finder {
 func completePrompts(ctx context.Context, a *app, _ *cobra.Command, args []string, _ string) ([]string, error) {
 	var words []string
 	err := a.onState(ctx, args[0], func(b *bus.Bus, st *session.State) error {
-		open, err := a.openPrompts(ctx, b, st)
+		open, err := a.openPrompts(ctx, b.Log, st)
 		for _, p := range open {
 			words = append(words, suggestion(p.Prompt, string(p.Kind), terminal.Asked(p)))
 		}

@@ -444,7 +444,7 @@ const untakenMinS = 60
 
 // sessions checks every document: its owner is alive, and no input was left out.
 func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
-	t := tally{now: p.app.now(ctx, p.bus)}
+	t := tally{now: p.app.now(ctx, p.bus.Clock)}
 	seen := map[string]uint64{}
 	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if _, again := seen[e.Key]; again { // it moved while it was listed

@@ -291,7 +291,7 @@ func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 	}
 	for _, s := range t.left {
 		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]},
-			p.app.source(ctx, p.bus))
+			p.app.source(ctx, p.bus.Log))
 		if err != nil || len(d.Facts) > 0 {
 			t.orphans = append(t.orphans, s.Ref().String())
 		}

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/clock"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -79,12 +81,12 @@ func sessionsCommand(a *app) *cobra.Command {
 			return usage(cmd, "--limit %d: want 0 (all) or more", limit)
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-			docs, more, err := a.newest(ctx, b, &f, limit)
+			docs, more, err := a.newest(ctx, b.KV, &f, limit)
 			bad, some := errors.AsType[*unreadable](err)
 			if err != nil && !some {
 				return err
 			}
-			if err := a.printSessions(ctx, b, docs); err != nil {
+			if err := a.printSessions(ctx, b.Clock, docs); err != nil {
 				return err
 			}
 			if more {
@@ -122,14 +124,15 @@ func (e *unreadable) Error() string {
 // newest returns the selected documents, the one that changed last first, and reports whether there may be more than
 // limit. Without a limit it returns all. With an error it returns those that were read; an [unreadable] error is about
 // the others alone.
-func (a *app) newest(ctx context.Context, b *bus.Bus, f *sessionFilter, limit int) ([]*session.State, bool, error) {
+func (a *app) newest(ctx context.Context, buckets *kv.Buckets, f *sessionFilter, limit int) ([]*session.State, bool,
+	error) {
 	var docs []*session.State
 	var more bool
 	var err error
 	if limit == 0 {
-		docs, err = a.documents(ctx, b, f)
+		docs, err = a.documents(ctx, buckets, f)
 	} else {
-		docs, more, err = a.readNewest(ctx, b, f, limit)
+		docs, more, err = a.readNewest(ctx, buckets, f, limit)
 	}
 	slices.SortStableFunc(docs, func(x, y *session.State) int { return y.UpdatedAt.Compare(x.UpdatedAt) })
 	if limit > 0 && len(docs) > limit {
@@ -140,13 +143,13 @@ func (a *app) newest(ctx context.Context, b *bus.Bus, f *sessionFilter, limit in
 
 // readNewest returns at least the number of selected documents that is wanted, and reports whether it left out older
 // ones: those that were stored last are read first.
-func (a *app) readNewest(ctx context.Context, b *bus.Bus, f *sessionFilter, want int) (docs []*session.State,
+func (a *app) readNewest(ctx context.Context, buckets *kv.Buckets, f *sessionFilter, want int) (docs []*session.State,
 	older bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	r := newDocumentReader(f)
 	err = a.progress("reading sessions", func() error {
-		older, err = b.KV.ListNewest(ctx, kv.State, events.SessionKeys(f.harness),
+		older, err = buckets.ListNewest(ctx, kv.State, events.SessionKeys(f.harness),
 			func() bool { return len(r.found) >= want }, r.read)
 		return err
 	})
@@ -156,12 +159,12 @@ func (a *app) readNewest(ctx context.Context, b *bus.Bus, f *sessionFilter, want
 
 // documents returns the selected documents, in the order of their names. With an error it returns those that were
 // read; an [unreadable] error is about the others alone.
-func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*session.State, error) {
+func (a *app) documents(ctx context.Context, buckets *kv.Buckets, f *sessionFilter) ([]*session.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	r := newDocumentReader(f)
 	return r.result(a.progress("reading sessions", func() error {
-		return b.KV.List(ctx, kv.State, events.SessionKeys(f.harness), r.read)
+		return buckets.List(ctx, kv.State, events.SessionKeys(f.harness), r.read)
 	}))
 }
 
@@ -206,7 +209,7 @@ func (r *documentReader) result(err error) ([]*session.State, error) {
 	return sortedValues(r.found), err
 }
 
-func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {
+func (a *app) printSessions(ctx context.Context, broker *clock.Clock, docs []*session.State) error {
 	if done, err := printLines(a, docs); done {
 		return err
 	}
@@ -214,7 +217,7 @@ func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.Sta
 		a.printError("no sessions")
 		return nil
 	}
-	return a.print(terminal.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(terminal.Sessions(docs, a.now(ctx, broker), a.style(a.Stdout)))
 }
 
 func promptsCommand(a *app) *cobra.Command {
@@ -239,14 +242,14 @@ func promptsCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			bs, err := a.blockers(ctx, b, harness, only, func(x *session.Blocker) bool {
+			bs, err := a.blockers(ctx, b.KV, harness, only, func(x *session.Blocker) bool {
 				return (root == "" || x.Root == root) && (all || x.Awaits())
 			})
 			bad, some := errors.AsType[*unreadable](err)
 			if err != nil && !some {
 				return err
 			}
-			if err := a.printPrompts(ctx, b, bs); err != nil {
+			if err := a.printPrompts(ctx, b.Clock, bs); err != nil {
 				return err
 			}
 			if some {
@@ -260,12 +263,12 @@ func promptsCommand(a *app) *cobra.Command {
 
 // blockers returns the selected entries of the people's view, oldest first: those of one session, or of all sessions of
 // the harness. With an error it returns those that were read; an [unreadable] error is about the others alone.
-func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string, only events.Ref,
+func (a *app) blockers(ctx context.Context, buckets *kv.Buckets, harness string, only events.Ref,
 	wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	byKey, bad := map[string]*session.Blocker{}, &unreadable{what: "prompt", causes: map[string]error{}}
-	err := b.KV.List(ctx, kv.State, events.BlockerKeys(harness, ""), func(e kv.Entry) error {
+	err := buckets.List(ctx, kv.State, events.BlockerKeys(harness, ""), func(e kv.Entry) error {
 		if r, err := events.ParseViewKey(e.Key); only.Session != "" && (err != nil || r != only) {
 			return nil
 		}
@@ -315,7 +318,7 @@ func blockerName(key string) string {
 	return r.String() + " " + prompt
 }
 
-func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {
+func (a *app) printPrompts(ctx context.Context, broker *clock.Clock, bs []*session.Blocker) error {
 	if done, err := printLines(a, bs); done {
 		return err
 	}
@@ -323,7 +326,7 @@ func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocke
 		a.printError("nothing waits for a person")
 		return nil
 	}
-	return a.print(terminal.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(terminal.Prompts(bs, a.now(ctx, broker), a.style(a.Stdout)))
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -353,7 +356,7 @@ later) · owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 			if len(conds) > 0 {
-				if err := a.await(ctx, b, args[0], conds); err != nil {
+				if err := a.await(ctx, b.KV, args[0], conds); err != nil {
 					return err
 				}
 			}
@@ -375,15 +378,15 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 	if err != nil {
 		return err
 	}
-	shown := a.shown(st, a.source(ctx, b))
+	shown := a.shown(st, a.source(ctx, b.Log))
 	if a.json {
 		return a.printJSON(shown)
 	}
-	open, err := a.openPrompts(ctx, b, st)
+	open, err := a.openPrompts(ctx, b.Log, st)
 	if err != nil {
 		return err
 	}
-	now := a.now(ctx, b)
+	now := a.now(ctx, b.Clock)
 	text := terminal.Session(shown, open, now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
 		v, err := compaction.Check(st, request.Check{Ref: r}, now)
@@ -402,10 +405,10 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 
 // openPrompts returns the prompts of a session that wait, with their questions. With an error it returns those that
 // were read before it.
-func (a *app) openPrompts(ctx context.Context, b *bus.Bus, st *session.State) ([]*session.Blocker, error) {
+func (a *app) openPrompts(ctx context.Context, commits *log.Log, st *session.State) ([]*session.Blocker, error) {
 	var open []*session.Blocker
 	for _, id := range st.PendingPrompts() {
-		x, err := st.Blocker(id, a.source(ctx, b))
+		x, err := st.Blocker(id, a.source(ctx, commits))
 		if err != nil {
 			return open, fmt.Errorf("session %s: prompt %s: %w", st.Ref(), id, err)
 		}
@@ -443,7 +446,7 @@ was ignored or could not be read. With --json each line is {"seq", "at", "writer
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 			h := &history{app: a, from: from, state: session.New(r)}
-			if err := h.more(ctx, b); err != nil || !follow {
+			if err := h.more(ctx, b.Log); err != nil || !follow {
 				return err
 			}
 			return h.follow(ctx, b)
@@ -460,10 +463,10 @@ type history struct {
 }
 
 // more prints the commits after the last printed one.
-func (h *history) more(ctx context.Context, b *bus.Bus) error {
+func (h *history) more(ctx context.Context, from *log.Log) error {
 	ctx, cancel := context.WithTimeout(ctx, h.app.timeout)
 	defer cancel()
-	commits, err := b.Log.Read(ctx, h.state.Ref(), h.state.Seq+1)
+	commits, err := from.Read(ctx, h.state.Ref(), h.state.Seq+1)
 	if err != nil {
 		return fmt.Errorf("log of %s: %w", h.state.Ref(), err)
 	}
@@ -499,7 +502,7 @@ func (h *history) follow(ctx context.Context, b *bus.Bus) error {
 			case <-look:
 			case <-tick.C:
 			}
-			if err := h.more(ctx, b); err != nil && ctx.Err() == nil && !errors.Is(err, bus.ErrUnreachable) {
+			if err := h.more(ctx, b.Log); err != nil && ctx.Err() == nil && !errors.Is(err, bus.ErrUnreachable) {
 				return err
 			}
 		}

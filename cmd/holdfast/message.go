@@ -133,7 +133,7 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 		}
 		req.Content = nil
 	}
-	reply, err := call(ctx, a, b, request.CompactionSend, "sending", req)
+	reply, err := call(ctx, a, b.Services, request.CompactionSend, "sending", req)
 	if errors.Is(err, bus.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; it may have been stored: send it again with --id %s, it is taken once", err, req.Message)
 	}
@@ -161,7 +161,7 @@ func queueCommand(a *app) *cobra.Command {
 				return err
 			}
 			all := make([]terminal.Queued, len(st.Queue))
-			find := a.source(ctx, b)
+			find := a.source(ctx, b.Log)
 			for i := range st.Queue {
 				if all[i], err = terminal.QueuedMessage(st, i, find); err != nil {
 					return fmt.Errorf("queue of %s: %w", r, err)
@@ -179,7 +179,7 @@ func queueCommand(a *app) *cobra.Command {
 				a.printError("no message waits in %s", terminal.Clean(r.String()))
 				return nil
 			}
-			return a.print(terminal.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(terminal.Queue(st, all, a.now(ctx, b.Clock), a.style(a.Stdout)))
 		})
 	}
 	return cmd
@@ -235,14 +235,14 @@ func checkCommand(a *app) *cobra.Command {
 			if cmd.Flags().Changed("limit") {
 				req.Limit = &limit
 			}
-			v, err := call(ctx, a, b, request.CompactionCheck, "checking", req)
+			v, err := call(ctx, a, b.Services, request.CompactionCheck, "checking", req)
 			if err != nil {
 				return err
 			}
 			if a.json {
 				return a.printJSON(v)
 			}
-			return a.print(terminal.Check("", v, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(terminal.Check("", v, a.now(ctx, b.Clock), a.style(a.Stdout)))
 		})
 	}
 	return cmd

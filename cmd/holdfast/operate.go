@@ -51,7 +51,7 @@ func rebuildCommand(a *app) *cobra.Command {
 			a.patience = rebuildTimeout
 		}
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			reply, err := call(ctx, a, b, request.LedgerRebuild, "rebuilding",
+			reply, err := call(ctx, a, b.Services, request.LedgerRebuild, "rebuilding",
 				request.Rebuild{Harness: r.Harness, Session: r.Session, AcceptLoss: acceptLoss})
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func sweepCommand(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.patience = rebuildTimeout
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			reply, err := call(ctx, a, b, request.ReconcilerSweep, "sweeping",
+			reply, err := call(ctx, a, b.Services, request.ReconcilerSweep, "sweeping",
 				request.Sweep{Harness: r.Harness, Session: r.Session, DryRun: dryRun})
 			if err != nil {
 				return err

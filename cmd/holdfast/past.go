@@ -31,11 +31,11 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 	if err != nil {
 		return err
 	}
-	shown := a.shown(st, a.source(ctx, b))
+	shown := a.shown(st, a.source(ctx, b.Log))
 	if a.json {
 		return a.printJSON(shown)
 	}
-	open, err := a.openPrompts(ctx, b, st)
+	open, err := a.openPrompts(ctx, b.Log, st)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []
 	if err != nil {
 		return err
 	}
-	log := remembered(a.source(ctx, b)) // most endings are in both
+	log := remembered(a.source(ctx, b.Log)) // most endings are in both
 	before, after = a.shown(before, log), a.shown(after, log)
 	changes, err := terminal.Difference(before, after)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/form"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/clock"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -43,7 +45,7 @@ func sendWithReceipt[Q request.Checked](a *app, cmd *cobra.Command, name string,
 		if err != nil {
 			return err
 		}
-		reply, err := call(ctx, a, b, v, v.Name+" "+r.String(), q)
+		reply, err := call(ctx, a, b.Services, v, v.Name+" "+r.String(), q)
 		if err != nil {
 			return err
 		}
@@ -95,17 +97,17 @@ shown and asked as questions are. reject says no.`,
 					return w, err
 				}
 				answers := args[1:]
-				if w.Prompt, answers, err = a.promptMeant(ctx, b, st, answers); err != nil {
+				if w.Prompt, answers, err = a.promptMeant(ctx, b.Log, st, answers); err != nil {
 					return w, err
 				}
-				asked, err = st.Blocker(w.Prompt, a.source(ctx, b))
+				asked, err = st.Blocker(w.Prompt, a.source(ctx, b.Log))
 				if err != nil {
 					return w, err
 				}
 				if w.Asked == 0 && asked != nil {
 					w.Asked = asked.Seq
 				}
-				w.Answers, err = a.answersMeant(ctx, cmd, b, asked, answers, raw)
+				w.Answers, err = a.answersMeant(ctx, cmd, b.Clock, asked, answers, raw)
 				return w, err
 			})
 		if refusal, ok := errors.AsType[*events.Refusal](err); ok && len(refusal.Questions) > 0 && asked != nil {
@@ -136,7 +138,8 @@ func (e *notOffered) Unwrap() error { return e.Refusal }
 // promptMeant returns the named prompt, or the only waiting one, and the answers behind it. An argument that may be a
 // mistyped prompt is never the answer to another prompt: without P, a question has answers that are offered or that
 // name it, and a permission or a plan has none.
-func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, args []string) (string, []string, error) {
+func (a *app) promptMeant(ctx context.Context, commits *log.Log, st *session.State, args []string) (string, []string,
+	error) {
 	open := st.PendingPrompts()
 	if len(args) > 0 {
 		_, ended := st.Ended(session.EntityPrompt, args[0])
@@ -152,7 +155,7 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, st *session.State, ar
 		return "", nil, fmt.Errorf("answer: %d prompts wait in %s: say which: %s", len(open), st.Ref(),
 			strings.Join(open, ", "))
 	}
-	prompt, err := st.Blocker(open[0], a.source(ctx, b))
+	prompt, err := st.Blocker(open[0], a.source(ctx, commits))
 	if err != nil {
 		return "", nil, err
 	}
@@ -229,8 +232,8 @@ func operands(words ...string) string {
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
-func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, prompt *session.Blocker, args []string,
-	raw string) ([]events.Answer, error) {
+func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, broker *clock.Clock, prompt *session.Blocker,
+	args []string, raw string) ([]events.Answer, error) {
 	if raw != "" {
 		return a.answersFromJSON(cmd, raw)
 	}
@@ -246,7 +249,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 	case !prompt.Awaits(): // do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
-	_, _ = io.WriteString(a.beside, terminal.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)))
+	_, _ = io.WriteString(a.beside, terminal.Prompt(prompt, a.now(ctx, broker), a.style(a.Stderr)))
 	if no := sayNo(events.Ref{Harness: prompt.Harness, Session: prompt.Session}, prompt); no != "" {
 		a.printError("  %s", no)
 	}
@@ -381,7 +384,7 @@ func stopCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			reply, err := call(ctx, a, b, request.LedgerStop, "stop "+r.String(),
+			reply, err := call(ctx, a, b.Services, request.LedgerStop, "stop "+r.String(),
 				request.Stop{Ref: r, By: by, Reason: reason, Force: force})
 			switch {
 			case err != nil:
@@ -513,7 +516,8 @@ func resumeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			reply, err := call(ctx, a, b, request.RetryResume, "resume "+r.String(), request.Retry{Ref: r, By: by})
+			reply, err := call(ctx, a, b.Services, request.RetryResume, "resume "+r.String(),
+				request.Retry{Ref: r, By: by})
 			switch {
 			case err != nil:
 				return needless(r, err)

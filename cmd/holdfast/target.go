@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
@@ -284,7 +285,7 @@ func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.T
 	}
 	defer b.Close()
 	for i := range ts {
-		for !answers(ctx, b, &ts[i]) {
+		for !answers(ctx, b.Services, &ts[i]) {
 			select {
 			case <-ctx.Done():
 				return nil
@@ -295,10 +296,10 @@ func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.T
 	return nil
 }
 
-func answers(ctx context.Context, b *bus.Bus, t *target) bool {
+func answers(ctx context.Context, services *rpc.Services, t *target) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeoutMS*time.Millisecond)
 	defer cancel()
-	err := b.Services.Request(ctx, t.name, t.probe, struct{}{}, nil)
+	err := services.Request(ctx, t.name, t.probe, struct{}{}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	return err == nil || refused && refusal.Code != http.StatusServiceUnavailable
 }

@@ -212,7 +212,7 @@ func (t *tour) yours(ctx context.Context) (err error) {
 		return err
 	}
 	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
-		name, err := drill.FreeName(ctx, b, painterID)
+		name, err := drill.FreeName(ctx, b.KV, painterID)
 		if err != nil {
 			return err
 		}
@@ -251,8 +251,8 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		return err
 	}
 	if t.json {
-		docs, err := t.documents(ctx, b, &sessionFilter{})
-		return errors.Join(err, t.printSessions(ctx, b, docs))
+		docs, err := t.documents(ctx, b.KV, &sessionFilter{})
+		return errors.Join(err, t.printSessions(ctx, b.Clock, docs))
 	}
 	if err := t.watchOnce(ctx, b, &sessionFilter{harness: r.Harness}); err != nil {
 		return err

@@ -208,7 +208,7 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	case !errors.Is(err, errEnough):
 		return err
 	}
-	return a.print(x.text(f, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(x.text(f, a.now(ctx, b.Clock), a.style(a.Stdout)))
 }
 
 // watchTable draws the table after each change, and periodically for the ages in it.
@@ -238,7 +238,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 		case <-ages.C:
 		}
 		st := a.style(a.Stdout)
-		if err := a.print(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b), st), st.Height)); err != nil {
+		if err := a.print(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b.Clock), st), st.Height)); err != nil {
 			return err
 		}
 		pause := time.NewTimer(redrawMinMS * time.Millisecond)
@@ -262,7 +262,7 @@ func (a *app) headline(b *bus.Bus) string {
 
 // watchLines prints a line for each change: first the present entries, then each change.
 func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
-	x, log := newBoard(), remembered(a.source(ctx, b))
+	x, log := newBoard(), remembered(a.source(ctx, b.Log))
 	return b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
 		before, after := x.apply(u)
 		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
@@ -314,11 +314,11 @@ func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
 }
 
 // await waits until a session's stored document fulfils all conditions. The session may not exist yet.
-func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condition) error {
+func (a *app) await(ctx context.Context, buckets *kv.Buckets, name string, conds []condition) error {
 	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	missing := "there is no such session"
-	err := b.KV.Watch(limited, kv.State, []string{events.SessionKeys("")}, func(u kv.Update) error {
+	err := buckets.Watch(limited, kv.State, []string{events.SessionKeys("")}, func(u kv.Update) error {
 		r, err := events.ParseSessionKey(u.Key)
 		if u.Ready || u.Deleted || err != nil || r.String() != name && r.Session != name {
 			return nil

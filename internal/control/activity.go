@@ -29,8 +29,9 @@ const (
 // not in the log. Losing it is harmless: all sessions count as heard from when a process starts to listen, when the
 // broker was away, and when the process itself did not run.
 type Activity struct {
-	bus  *bus.Bus
-	link Link
+	hints pings
+	conn  connection
+	link  Link
 
 	mu    sync.Mutex
 	since time.Time          // all sessions count as heard from at this instant
@@ -45,16 +46,24 @@ type pinged struct {
 	last  map[string]time.Time // by session
 }
 
-// NewActivity returns an Activity in which all sessions are heard from now.
-func NewActivity(b *bus.Bus) *Activity { return newActivity(b, time.Now()) }
+// pings subscribes to signs of life of sessions.
+type pings interface {
+	OnProgress(ctx context.Context, fn func(events.Ref)) error
+}
 
-func newActivity(b *bus.Bus, now time.Time) *Activity {
-	return &Activity{bus: b, since: now, last: map[string]*pinged{}, beat: now}
+// connection counts how often it was restored.
+type connection interface{ Reconnects() uint64 }
+
+// NewActivity returns an Activity in which all sessions are heard from now.
+func NewActivity(b *bus.Bus) *Activity { return newActivity(b.Hints, b, time.Now()) }
+
+func newActivity(hints pings, conn connection, now time.Time) *Activity {
+	return &Activity{hints: hints, conn: conn, since: now, last: map[string]*pinged{}, beat: now}
 }
 
 // Listen subscribes to pings until ctx ends. It returns when the broker has the subscription. An error is permanent.
 func (h *Activity) Listen(ctx context.Context) error {
-	err := h.bus.Hints.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
+	err := h.hints.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
 	h.all(time.Now())
 	if ctx.Err() != nil {
 		return nil
@@ -80,7 +89,7 @@ func (h *Activity) Beat(ctx context.Context) error {
 // count as heard from, because pings may be lost.
 func (h *Activity) Of(r events.Ref, now time.Time) time.Time {
 	here := time.Now()
-	h.link.Restored(h.bus.Reconnects(), func() bool { h.all(here); return true })
+	h.link.Restored(h.conn.Reconnects(), func() bool { h.all(here); return true })
 	return now.Add(-here.Sub(h.of(r, here)))
 }
 

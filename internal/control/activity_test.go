@@ -15,7 +15,7 @@ func TestStandstill(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	r := events.Ref{Harness: "h", Session: "s"}
-	h := newActivity(nil, began)
+	h := newActivity(nil, nil, began)
 	for s := range 60 {
 		h.runs(at(s))
 		if s == 10 {
@@ -44,7 +44,7 @@ func TestStandstill(t *testing.T) {
 func TestAFloodOfPingsReachesNoOtherHarness(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	session := func(harness string, i int) events.Ref { return events.Ref{Harness: harness, Session: fmt.Sprint(i)} }
-	h := newActivity(nil, began)
+	h := newActivity(nil, nil, began)
 	other, silent := session("h2", 1), session("h3", 1)
 	h.record(other, began.Add(time.Millisecond))
 	h.record(session("h3", 2), began)
@@ -67,7 +67,7 @@ func TestAFloodOfPingsReachesNoOtherHarness(t *testing.T) {
 // a harness with few sessions is not.
 func TestAFloodOfPingsByManyHarnesses(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h := newActivity(nil, began)
+	h := newActivity(nil, nil, began)
 	few := events.Ref{Harness: "few", Session: "s"}
 	h.record(few, began)
 	now := began.Add(time.Second)

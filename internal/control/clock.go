@@ -48,7 +48,7 @@ func LearnSteps(ctx context.Context, b *bus.Bus) error {
 	if _, err := b.Clock.Read(ctx); err != nil { // from here on, this process notices steps itself
 		return err
 	}
-	steps, _, err := LoadSteps(ctx, b)
+	steps, _, err := LoadSteps(ctx, b.KV)
 	switch {
 	// a cell with its own permissions: this process knows only the steps that it notices
 	case errors.Is(err, bus.ErrForbidden):
@@ -60,8 +60,8 @@ func LearnSteps(ctx context.Context, b *bus.Bus) error {
 }
 
 // LoadSteps returns the steps of the broker's clock that the services have stored, and the revision of their entry.
-func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
-	e, err := b.KV.Load(ctx, kv.Leases, events.ClockKey())
+func LoadSteps(ctx context.Context, buckets *kv.Buckets) (events.Steps, uint64, error) {
+	e, err := buckets.Load(ctx, kv.Leases, events.ClockKey())
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return nil, 0, nil
@@ -78,7 +78,7 @@ func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
 // keepSteps merges the steps of this process into the stored ones.
 func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 	for {
-		kept, rev, err := LoadSteps(ctx, b)
+		kept, rev, err := LoadSteps(ctx, b.KV)
 		if err != nil {
 			return err
 		}

@@ -71,9 +71,14 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
+// leases acquires leases.
+type leases interface {
+	Acquire(ctx context.Context, key string, value []byte, ttl time.Duration) (*lease.Lease, error)
+}
+
 // Held holds a service's lease and acquires it again after a loss. The lease lists the service.
 type Held struct {
-	bus   *bus.Bus
+	from  leases
 	lease Lease
 	ttl   time.Duration
 	every time.Duration
@@ -93,7 +98,7 @@ func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent
 	}
 	now := time.Now().UTC()
 	return &Held{
-		bus:   b,
+		from:  b.Leases,
 		ttl:   serviceTTL,
 		every: every,
 		onOK:  ok,
@@ -121,7 +126,7 @@ func (h *Held) Run(ctx context.Context) error {
 // hold acquires the lease and renews it until it is lost or ctx ends.
 func (h *Held) hold(ctx context.Context) error {
 	sent := time.Now()
-	l, err := h.bus.Leases.Acquire(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
+	l, err := h.from.Acquire(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
 	if err != nil {
 		return err
 	}

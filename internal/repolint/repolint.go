@@ -6,6 +6,7 @@
 //	repolint.go the tree and the list of rules
 //	import.go   who may import what
 //	size.go     how large things may get
+//	part.go     who takes a whole connection
 //	habit.go    what code does not do: sleep, skip, draw numbers in pure code …
 //	comment.go  what is documented
 //	layout.go   what has to be where
@@ -127,6 +128,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports", imports}, {"pure imports", pureImports}, {"assertions", assertions},
 		{"function size", functionSizes}, {"interface size", interfaceSizes}, {"type size", typeSizes},
+		{"small interfaces", smallInterfaces},
 		{"line width", lineWidths},
 		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit},
 		{"no package variables", noVariables},

@@ -287,7 +287,7 @@ func TestViewsOwedToABusySession(t *testing.T) {
 	attempts := 0
 	err = f.apart.show(ref, &owedViews{}, func() error {
 		c := catcher{f: f, note: Aside{Ref: ref}}
-		if c.st, c.rev, err = loadDoc(t.Context(), w.bus, ref); err != nil {
+		if c.st, c.rev, err = loadDoc(t.Context(), w.bus.KV, ref); err != nil {
 			t.Fatal(err)
 		}
 		w.fold(f, ms[opened+attempts])

@@ -118,7 +118,7 @@ type catcher struct {
 // run folds the commits that the document lacks. It folds earlier ones again only if the feed may lack them, or after a
 // failed attempt, because the document itself may be wrong: it is a cache.
 func (c *catcher) run(ctx context.Context) error {
-	doc, rev, err := loadDoc(ctx, c.f.bus, c.note.Ref)
+	doc, rev, err := loadDoc(ctx, c.f.bus.KV, c.note.Ref)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 	}
 	c.upTo = max(c.upTo, to)
 	return c.f.apart.show(c.note.Ref, &owedViews{c.ended, c.note.Failures > 0}, func() (err error) {
-		if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil || c.st.Seq == 0 {
+		if c.st, c.rev, err = loadDoc(ctx, c.f.bus.KV, c.note.Ref); err != nil || c.st.Seq == 0 {
 			return err
 		}
 		return c.storeWith(ctx, nil)
@@ -211,7 +211,7 @@ func (c *catcher) afterLoss(ctx context.Context) error {
 	if x == nil { // the log has everything: the next attempt reads it
 		return c.errAhead()
 	}
-	if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil {
+	if c.st, c.rev, err = loadDoc(ctx, c.f.bus.KV, c.note.Ref); err != nil {
 		return err
 	}
 	return c.forward(ctx)

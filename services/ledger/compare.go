@@ -129,7 +129,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 		if !errors.Is(err, bus.ErrNotFound) {
 			return n, fmt.Errorf("compare: %w", err)
 		}
-		if logged, err := hasLog(ctx, l.bus, r); err != nil || logged {
+		if logged, err := hasLog(ctx, l.bus.Log, r); err != nil || logged {
 			if err != nil {
 				return n, err
 			}

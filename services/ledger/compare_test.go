@@ -36,7 +36,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 			return strings.Contains(string(e.Value), `"stop"`)
 		})
 	})
-	doc, rev, err := loadDoc(t.Context(), w.bus, other)
+	doc, rev, err := loadDoc(t.Context(), w.bus.KV, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +45,11 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost, lostRev, err := loadDoc(t.Context(), w.bus, ref)
+	lost, lostRev, err := loadDoc(t.Context(), w.bus.KV, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop, stopRev, err := loadDoc(t.Context(), w.bus, asked)
+	stop, stopRev, err := loadDoc(t.Context(), w.bus.KV, asked)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func (f *folder) load(ctx context.Context, ts []*touched) error {
 		missing = append(missing, t)
 	}
 	return each(ctx, loadsMax, missing, func(ctx context.Context, t *touched) error {
-		st, rev, err := loadDoc(ctx, f.bus, t.ref)
+		st, rev, err := loadDoc(ctx, f.bus.KV, t.ref)
 		if err == nil && st.Outdated() && f.mend != nil {
 			st, rev, err = f.loadAgain(ctx, t, st, rev)
 		}
@@ -249,7 +249,7 @@ func (f *folder) loadAgain(ctx context.Context, t *touched, st *session.State, r
 	if _, err := f.mend(ctx, t.ref); err != nil {
 		return nil, 0, err
 	}
-	return loadDoc(ctx, f.bus, t.ref)
+	return loadDoc(ctx, f.bus.KV, t.ref)
 }
 
 // leave leaves a session to a newer build of this service: this build would drop the fields that it does not know. Its
@@ -266,8 +266,8 @@ const parkNewer = "newer-layout"
 
 // loadDoc reads a session's document from the leader; a new state and revision 0 without one. A damaged document counts
 // as missing: the log is read instead, and the document is replaced.
-func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uint64, error) {
-	e, err := b.KV.Load(ctx, kv.State, events.SessionKey(r))
+func loadDoc(ctx context.Context, buckets *kv.Buckets, r events.Ref) (*session.State, uint64, error) {
+	e, err := buckets.Load(ctx, kv.State, events.SessionKey(r))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return session.New(r), 0, nil
@@ -352,7 +352,7 @@ func (f *folder) mendOne(ctx context.Context, t *touched) error {
 	if _, err := f.mend(ctx, t.ref); err != nil {
 		return err
 	}
-	st, rev, err := loadDoc(ctx, f.bus, t.ref)
+	st, rev, err := loadDoc(ctx, f.bus.KV, t.ref)
 	if err != nil {
 		return err
 	}

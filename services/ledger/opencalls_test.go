@@ -96,7 +96,7 @@ func TestACommitAppearsBesideManyOpenCalls(t *testing.T) {
 		}
 		a.commit(r, facts...)
 	}
-	st, _, err := loadDoc(t.Context(), w.bus, many)
+	st, _, err := loadDoc(t.Context(), w.bus.KV, many)
 	if err != nil {
 		t.Fatal(err)
 	}

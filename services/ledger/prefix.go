@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -53,7 +54,7 @@ func (p *prefixes) begin(by string) (end func(), ok bool) {
 // 404 for a place beyond the end of the log or before the session's first commit, 410 for a session whose first commits
 // were purged. [bus.ErrLogBehind]: the log has lost commits of the session before this place.
 func At(ctx context.Context, b *bus.Bus, r events.Ref, at uint64) (*session.State, error) {
-	if err := within(ctx, b, at); err != nil {
+	if err := within(ctx, b.Log, at); err != nil {
 		return nil, err
 	}
 	return prefix(ctx, b, r, at)
@@ -61,8 +62,8 @@ func At(ctx context.Context, b *bus.Bus, r events.Ref, at uint64) (*session.Stat
 
 // within refuses a place that the log does not have yet. It has to be called before the session is read: what is read
 // later has all commits up to this place.
-func within(ctx context.Context, b *bus.Bus, at uint64) error {
-	last, err := b.Log.LastSeq(ctx)
+func within(ctx context.Context, commits *log.Log, at uint64) error {
+	last, err := commits.LastSeq(ctx)
 	if err != nil {
 		return fmt.Errorf("end of the log: %w", err)
 	}
@@ -115,7 +116,7 @@ func purgedBefore(r events.Ref, seq uint64) error {
 
 // at answers with the session's document as it was at a place of the log.
 func (l *Ledger) at(ctx context.Context, q request.Get) (request.Document, error) {
-	if err := within(ctx, l.bus, q.At); err != nil {
+	if err := within(ctx, l.bus.Log, q.At); err != nil {
 		return request.Document{}, err
 	}
 	st, _, err := l.current(ctx, q.Ref, true)

@@ -219,7 +219,7 @@ func TestPrefixesThatCannotBeFolded(t *testing.T) {
 	closed := w.append(gone, events.SessionClosed{Reason: "finished"})
 	last := w.append(early, events.TurnCompleted{Turn: "t1"})
 	w.settle(Default())
-	_, rev, err := loadDoc(t.Context(), w.bus, gone)
+	_, rev, err := loadDoc(t.Context(), w.bus.KV, gone)
 	if err != nil {
 		t.Fatal(err)
 	}

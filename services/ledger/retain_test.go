@@ -21,7 +21,7 @@ import (
 // forge replaces a stored document by a changed one.
 func (w *world) forge(r events.Ref, change func(*session.State)) {
 	w.t.Helper()
-	st, rev, err := loadDoc(w.t.Context(), w.bus, r)
+	st, rev, err := loadDoc(w.t.Context(), w.bus.KV, r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestAnOpenSessionIsNotPurged(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := w.settle(Default())
-			want, _, err := loadDoc(t.Context(), w.bus, ref)
+			want, _, err := loadDoc(t.Context(), w.bus.KV, ref)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestAnOpenSessionIsNotPurged(t *testing.T) {
 			if err := w.bus.Objects.Has(t.Context(), object); err != nil {
 				t.Errorf("its object: %v", err)
 			}
-			if st, _, err := loadDoc(t.Context(), w.bus, ref); err != nil || !reflect.DeepEqual(st, want) {
+			if st, _, err := loadDoc(t.Context(), w.bus.KV, ref); err != nil || !reflect.DeepEqual(st, want) {
 				t.Errorf("the document is %+v, %v; want it rebuilt", st, err)
 			}
 		})

@@ -122,7 +122,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	st := l.fold.cache.copy(r)
 	if st == nil {
 		var err error
-		if st, _, err = loadDoc(ctx, l.bus, r); errors.Is(err, session.ErrNewerLayout) {
+		if st, _, err = loadDoc(ctx, l.bus.KV, r); errors.Is(err, session.ErrNewerLayout) {
 			return nil, nil, events.Unavailable(err.Error() + ": upgrade this service")
 		} else if err != nil {
 			return nil, nil, err
@@ -131,7 +131,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 			if _, err := l.mend(ctx, r); err != nil {
 				return nil, nil, err
 			}
-			if st, _, err = loadDoc(ctx, l.bus, r); err != nil {
+			if st, _, err = loadDoc(ctx, l.bus.KV, r); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/log"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -80,10 +81,10 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 		return found, fmt.Errorf("survey: %w", err)
 	}
 	found.Documents = len(docs)
-	if found.Lost, err = notes(ctx, b); err != nil {
+	if found.Lost, err = notes(ctx, b.KV); err != nil {
 		return found, err
 	}
-	behind, err := setAside(ctx, b)
+	behind, err := setAside(ctx, b.KV)
 	if err != nil {
 		return found, err
 	}
@@ -116,9 +117,9 @@ func see(r events.Ref, e kv.Entry) seen {
 }
 
 // setAside returns the sessions whose documents are behind by design, because they are folded apart.
-func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
+func setAside(ctx context.Context, buckets *kv.Buckets) (map[events.Ref]bool, error) {
 	behind := map[events.Ref]bool{}
-	err := b.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
+	err := buckets.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		var x Aside
 		if r, err := events.ParseAsideKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil {
 			behind[r] = x.Behind
@@ -132,9 +133,9 @@ func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 }
 
 // notes returns the losses that the ledger has noted.
-func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
+func notes(ctx context.Context, buckets *kv.Buckets) ([]Lost, error) {
 	var all []Lost
-	err := b.KV.List(ctx, kv.State, events.LostKeys(""), func(e kv.Entry) error {
+	err := buckets.List(ctx, kv.State, events.LostKeys(""), func(e kv.Entry) error {
 		var x Lost
 		if r, err := events.ParseLostKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil && x.Ref == r {
 			all = append(all, x)
@@ -170,7 +171,7 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 		}
 		wrong := !d.newer && (d.damaged || d.seq < head && head <= acked)
 		if wrong && none {
-			if wrong, err = hasLog(ctx, b, r); err != nil {
+			if wrong, err = hasLog(ctx, b.Log, r); err != nil {
 				return err
 			}
 		}
@@ -190,10 +191,10 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 }
 
 // hasLog reports whether the log has more of a session than its tombstone.
-func hasLog(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
-	commits, err := b.Log.Read(ctx, r, 0)
+func hasLog(ctx context.Context, commits *log.Log, r events.Ref) (bool, error) {
+	all, err := commits.Read(ctx, r, 0)
 	if err != nil {
 		return false, fmt.Errorf("survey: %w", err)
 	}
-	return len(commits) > 0 && (!commits[0].Guarded || commits[0].Guard == 0), nil
+	return len(all) > 0 && (!all[0].Guarded || all[0].Guard == 0), nil
 }

@@ -30,7 +30,7 @@ func TestARequestForASessionThatTheLogLostIsRefusedOnce(t *testing.T) {
 	w.open(ref)
 	lost := events.Ref{Harness: "h1", Session: "lost"}
 	l := w.settle(Default())
-	st, _, err := loadDoc(t.Context(), w.bus, ref)
+	st, _, err := loadDoc(t.Context(), w.bus.KV, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (w *world) ahead(r events.Ref, seq uint64) {
 // note returns the ledger's note of a loss, nil for none.
 func (w *world) note(r events.Ref) *Lost {
 	w.t.Helper()
-	all, err := notes(w.t.Context(), w.bus)
+	all, err := notes(w.t.Context(), w.bus.KV)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestADocumentWithoutALogStands(t *testing.T) {
 	w.open(ref)
 	w.settle(Default())
 	lost := events.Ref{Harness: "h1", Session: "lost"}
-	st, _, err := loadDoc(t.Context(), w.bus, ref)
+	st, _, err := loadDoc(t.Context(), w.bus.KV, ref)
 	if err != nil {
 		t.Fatal(err)
 	}

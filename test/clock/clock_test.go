@@ -200,10 +200,10 @@ func (w *cell) step(t *testing.T, clock string, by, offset time.Duration) {
 func (w *cell) reported(t *testing.T, want int) {
 	t.Helper()
 	natstest.Until(t, "the steps to be kept", func() bool {
-		kept, _, err := control.LoadSteps(w.ctx, w.b)
+		kept, _, err := control.LoadSteps(w.ctx, w.b.KV)
 		return err == nil && len(kept) >= want
 	})
-	kept, _, err := control.LoadSteps(w.ctx, w.b)
+	kept, _, err := control.LoadSteps(w.ctx, w.b.KV)
 	if err != nil || len(kept) != want {
 		t.Errorf("%d steps are kept, want %d: %+v, %v", len(kept), want, kept, err)
 	}

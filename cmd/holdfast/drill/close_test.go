@@ -40,7 +40,7 @@ func TestSessionsAreClosedAtOnce(t *testing.T) {
 	for i := range sessions {
 		all = append(all, events.Ref{Harness: "h", Session: fmt.Sprintf("s%d", i)})
 	}
-	if failed := closeWithin(t.Context(), b, all, time.Minute); len(failed) > 0 {
+	if failed := closeWithin(t.Context(), b.Services, all, time.Minute); len(failed) > 0 {
 		t.Errorf("not closed: %v", failed)
 	}
 	cancel()

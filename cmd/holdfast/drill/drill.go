@@ -128,7 +128,7 @@ type drill struct {
 func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, reporting: new(sync.Mutex)}
 	for _, act := range acts() {
-		if d.names[act], err = FreeName(ctx, b, "drill-"+act); err != nil {
+		if d.names[act], err = FreeName(ctx, b.KV, "drill-"+act); err != nil {
 			return res, err
 		}
 		res.Harness = append(res.Harness, d.names[act])
@@ -220,7 +220,7 @@ func (d *drill) closeAll(ctx context.Context) {
 	for act, name := range d.names {
 		all = append(all, events.Ref{Harness: name, Session: act})
 	}
-	for r, err := range CloseAll(ctx, d.bus, all) {
+	for r, err := range CloseAll(ctx, d.bus.Services, all) {
 		d.report(actEnd, whoDrill, "%s is not closed: %v", r, err)
 	}
 }
@@ -228,11 +228,12 @@ func (d *drill) closeAll(ctx context.Context) {
 // CloseAll closes sessions of agents that this program has ended: nothing in them waits for those agents any more. It
 // does so also after the end of ctx, all at once and within one time limit. A session that does not exist is no error.
 // It returns the errors of sessions that are not closed.
-func CloseAll(ctx context.Context, b *bus.Bus, all []events.Ref) map[events.Ref]error {
-	return closeWithin(ctx, b, all, closeMaxS*time.Second)
+func CloseAll(ctx context.Context, services *rpc.Services, all []events.Ref) map[events.Ref]error {
+	return closeWithin(ctx, services, all, closeMaxS*time.Second)
 }
 
-func closeWithin(ctx context.Context, b *bus.Bus, all []events.Ref, limit time.Duration) map[events.Ref]error {
+func closeWithin(ctx context.Context, services *rpc.Services, all []events.Ref,
+	limit time.Duration) map[events.Ref]error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	var mu sync.Mutex
@@ -240,7 +241,7 @@ func closeWithin(ctx context.Context, b *bus.Bus, all []events.Ref, limit time.D
 	var calls sync.WaitGroup
 	for _, r := range all {
 		calls.Go(func() {
-			_, err := rpc.Call(late, b.Services, request.LedgerClose,
+			_, err := rpc.Call(late, services, request.LedgerClose,
 				request.Close{Ref: r, Reason: "archived", By: person})
 			if refusal, ok := errors.AsType[*events.Refusal](err); ok && refusal.Code == http.StatusNotFound {
 				return
@@ -294,14 +295,14 @@ func (d *drill) report(act, who, format string, args ...any) {
 }
 
 // FreeName returns base, or base-2, base-3 …: the first harness id without sessions.
-func FreeName(ctx context.Context, b *bus.Bus, base string) (string, error) {
+func FreeName(ctx context.Context, buckets *kv.Buckets, base string) (string, error) {
 	for n := 1; ; n++ {
 		name := base
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d", base, n)
 		}
 		used := false
-		err := b.KV.List(ctx, kv.State, events.SessionKeys(name), func(kv.Entry) error { used = true; return nil })
+		err := buckets.List(ctx, kv.State, events.SessionKeys(name), func(kv.Entry) error { used = true; return nil })
 		if err != nil {
 			return "", fmt.Errorf("a free name like %s: %w", base, err)
 		}

@@ -109,7 +109,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 	}
 	var err error
 	// an earlier replay's sessions are not continued
-	if p.Harness, err = drill.FreeName(ctx, b, harnessOf(rec.Name)); err != nil {
+	if p.Harness, err = drill.FreeName(ctx, b.KV, harnessOf(rec.Name)); err != nil {
 		return nil, err
 	}
 	s := &stage{Config: cfg, bus: b, sessions: map[string]bool{}}
@@ -162,7 +162,7 @@ func (s *stage) close(ctx context.Context, name string) {
 	for id := range s.sessions {
 		all = append(all, events.Ref{Harness: name, Session: id})
 	}
-	for r, err := range drill.CloseAll(ctx, s.bus, all) {
+	for r, err := range drill.CloseAll(ctx, s.bus.Services, all) {
 		_ = s.print("  session %s is not closed: %v", r.Session, err)
 	}
 }
