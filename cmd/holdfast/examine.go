@@ -94,10 +94,10 @@ func (p *patient) strangers(ctx context.Context) {
 	p.uncounted(ctx)
 }
 
-// uncounted reports consumers that the broker counts for no limit and does not list: each takes memory of a node. The
-// reconciler ends those to which nothing is subscribed. In a cell without users no broker tells of them.
+// uncounted reports consumers that the broker counts for no limit: each takes memory of a node. The reconciler deletes
+// them, but for a few with a subscription. In a cell without users no broker tells of them.
 func (p *patient) uncounted(ctx context.Context) {
-	found, err := p.bus.Consumers.Uncounted(ctx, false)
+	found, err := p.bus.Consumers.Uncounted(ctx)
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		return
@@ -106,8 +106,8 @@ func (p *patient) uncounted(ctx context.Context) {
 			"the brokers do not tell this user of consumers that they do not list")
 		return
 	case err != nil:
-		p.add("uncounted", levelNote, "try again; if it stays, remove consumers with long configurations (`nats "+
-			"consumer ls`, `nats consumer info`), then restart the node: it ends those that are in no list", "%v", err)
+		p.add("uncounted", levelNote, "try again; if it stays, read the log of the reconciler, which deletes them",
+			"%d consumers that the broker counts for no limit, or more: %v", len(found), err)
 		return
 	}
 	names := make([]string, 0, len(found))
@@ -115,8 +115,8 @@ func (p *patient) uncounted(ctx context.Context) {
 		names = append(names, fmt.Sprintf("%s of %s delivers to %s", x.Name, x.Stream, x.To))
 	}
 	p.check(len(names), "uncounted", levelNote,
-		"the reconciler ends those without a subscription within a minute; take the rights of the user whose inbox "+
-			"the others deliver to",
+		"the reconciler deletes them within a minute, but for 16 with a subscription; take the rights of the user "+
+			"whose inbox they deliver to",
 		"consumer that the broker counts for no limit: ", "consumers that the broker counts for no limit: ",
 		few(names, namesMax))
 }

@@ -240,19 +240,27 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, reads(n.TimerStream())...) // to read an alarm that is set
 	}
 	if name == string(events.WriterReconciler) {
-		g.Publish = append(g.Publish,
-			api+"STREAM.PURGE."+n.leases,                           // to remove leases of a harness that has too many
-			"$KV."+c.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
-			presence.Subject(c), consumer.Subject(c))
-		for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} { // to end consumers of others
-			g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>", removes(s, "*"))
-		}
-		g.Brokers = []Question{connections(c), consumers(c)}
+		n.reconciles(&g)
 	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
 		"$SRV.*", "$SRV.*." + micro, "$SRV.*." + micro + ".*"}
 	return g
+}
+
+// reconciles grants what only the reconciler does: it ends leases and consumers of users.
+func (n names) reconciles(g *Grant) {
+	g.Publish = append(g.Publish,
+		api+"STREAM.PURGE."+n.leases,                           // to remove leases of a harness that has too many
+		"$KV."+n.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
+		presence.Subject(n.Cell), consumer.Subject(n.Cell))
+	for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} { // to delete consumers of users
+		g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>", removes(s, "*"))
+	}
+	for _, s := range n.streams() { // to look at them
+		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+s+".*")
+	}
+	g.Brokers = []Question{connections(n.Cell), consumers(n.Cell)}
 }
 
 // stores returns the subjects to store objects, and to read those of all users. An object's name follows from its

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 )
 
 // Intervals of the search for consumers that no limit of the broker counts.
@@ -17,9 +16,8 @@ const (
 	uncountedLater = 10 * time.Minute // where this user may not ask: permissions can be changed while it runs
 )
 
-// endUncounted ends the consumers that no limit of the broker counts: a user can make any number of them, each takes
-// memory of a node, and the user says how long. Sourcing ones are deleted. A direct one without a subscription ends
-// 10 s later; one with a subscription is that of a person, and is only reported.
+// endUncounted deletes the consumers that no limit of the broker counts: a user can make any number of them, each takes
+// memory of a node, and the user says how long.
 func (r *Reconciler) endUncounted(ctx context.Context) error {
 	next := time.NewTimer(uncountedEvery)
 	defer next.Stop()
@@ -35,24 +33,20 @@ func (r *Reconciler) endUncounted(ctx context.Context) error {
 
 // lookForUncounted returns when to look again.
 func (r *Reconciler) lookForUncounted(ctx context.Context) time.Duration {
-	found, err := r.bus.Consumers.Uncounted(ctx, true)
-	if errors.Is(err, bus.ErrForbidden) {
-		r.log.Warn().AnErr("err", err).Msg("consumers that the broker does not count are not ended: print the " +
+	ended, left, err := r.bus.Consumers.EndUncounted(ctx)
+	if errors.Is(err, bus.ErrForbidden) && len(ended) == 0 {
+		r.log.Warn().AnErr("err", err).Msg("consumers that the broker does not count are not deleted: print the " +
 			"permissions again")
 		return uncountedLater
 	}
 	if err != nil && !errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil {
-		r.log.Warn().AnErr("err", err).Msg("not all brokers said which consumers they do not count")
+		r.log.Warn().AnErr("err", err).Msg("not all consumers that the broker does not count are known, or deleted: " +
+			"trying again")
 	}
-	if len(found) == 0 {
+	if len(ended) == 0 {
 		return uncountedEvery
 	}
-	ended, err := r.bus.Consumers.EndUncounted(ctx, found)
-	if ended == 0 && err == nil {
-		return uncountedEvery
-	}
-	r.log.Warn().AnErr("err", err).Str("entity", found[0].Stream+" "+found[0].Name).Msg(fmt.Sprintf(
-		"%d consumers that the broker counts for no limit: %d of them are deleted, or end when they are %s without a "+
-			"subscription; `holdfast doctor` names those that stay", len(found), ended, consumer.UncountedIdleMax))
+	r.log.Warn().Str("entity", ended[0].Stream+" "+ended[0].Name).Msg(fmt.Sprintf("%d consumers that the broker "+
+		"counts for no limit are deleted, %d with a subscription are left", len(ended), left))
 	return uncountedAgain
 }

@@ -71,7 +71,7 @@ func TestConsumersThatNoLimitCounts(t *testing.T) {
 // uncountedNow returns how many consumers no limit counts, at all nodes; -1 if a node has not answered.
 func uncountedNow(t *testing.T, operator *bus.Bus) int {
 	t.Helper()
-	found, err := operator.Consumers.Uncounted(t.Context(), false)
+	found, err := operator.Consumers.Uncounted(t.Context())
 	if err != nil {
 		t.Log(err)
 		return -1

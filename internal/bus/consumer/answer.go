@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -16,8 +17,7 @@ import (
 // configurations.
 const (
 	answerBytesMax = 512 << 20 // of one answer, which is read as a stream
-	configBytesMax = 64 << 20  // of the configurations, of all answers
-	foundMax       = 100_000
+	foundMax       = 100_000   // of those that no limit counts, and of the others in the broker's lists as many
 
 	acceptEncoding  = "Accept-Encoding"
 	contentEncoding = "Content-Encoding"
@@ -26,35 +26,23 @@ const (
 
 // detail is a consumer in the answer of a broker.
 type detail struct {
-	Name   string                     `json:"name"`
-	Active bool                       `json:"push_bound"`
-	Config map[string]json.RawMessage `json:"config"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Active  bool      `json:"push_bound"`
+	Config  *struct {
+		To       string `json:"deliver_subject"`
+		Sourcing bool   `json:"sourcing"`
+	} `json:"config"`
 }
 
-// read returns what the consumer's configuration says.
-func (d detail) read(stream string) (u Uncounted, err error) {
-	if d.Config == nil {
-		return u, fmt.Errorf("consumer %s of %s: its configuration is missing", d.Name, stream)
-	}
-	u = Uncounted{Stream: stream, Name: d.Name, Active: d.Active}
-	for field, to := range map[string]any{"deliver_subject": &u.To, "filter_subject": &u.filter,
-		"inactive_threshold": &u.Idle, "sourcing": &u.Sourcing} {
-		if err := json.Unmarshal(d.Config[field], to); len(d.Config[field]) > 0 && err != nil {
-			return u, fmt.Errorf("consumer %s of %s: %s: %w", d.Name, stream, field, err)
-		}
-	}
-	return u, nil
-}
-
-// answer reads the answer of one broker, and keeps of it only the consumers that no limit counts. The name of a stream
-// and its leader come before its consumers.
+// answer reads the answer of one broker. The name of a stream comes before its consumers.
 type answer struct {
 	*json.Decoder
 	q      *question
 	node   string
 	failed json.RawMessage
 
-	stream, leader string // of the consumers that are read
+	stream string // of the consumers that are read
 }
 
 // read adds what the answer of one broker has, and returns its name.
@@ -135,60 +123,55 @@ func (a *answer) top(name string) (bool, error) {
 
 // readStream reads one stream with its consumers.
 func (a *answer) readStream() error {
-	a.stream, a.leader = "", ""
+	a.stream = ""
 	return a.object(func(name string) (bool, error) {
 		switch name {
 		case "name":
 			return true, a.Decode(&a.stream)
-		case "cluster":
-			return true, a.object(func(name string) (bool, error) {
-				if name != "leader" {
-					return false, nil
-				}
-				return true, a.Decode(&a.leader)
-			})
 		case "consumer_detail", "direct_consumer_detail":
 			if a.stream == "" {
 				return false, errors.New("consumers before the name of their stream")
 			}
-			direct := name == "direct_consumer_detail"
-			elsewhere := direct && a.q.leaders && a.leader != "" && a.leader != a.node
-			if elsewhere || !slices.Contains(streams(a.q.Cell), a.stream) {
+			if !slices.Contains(streams(a.q.Cell), a.stream) {
 				return false, nil
 			}
-			return true, a.delimited('[', func() error { return a.readConsumer(direct) })
+			return true, a.delimited('[', func() error { return a.readConsumer(name == "direct_consumer_detail") })
 		}
 		return false, nil
 	})
 }
 
-// readConsumer keeps a consumer that no limit counts. Its configuration is kept if it is needed to end it, and if there
-// is room.
+// readConsumer keeps a consumer that no limit counts. Without configurations it also keeps the names of the listed
+// ones.
 func (a *answer) readConsumer(direct bool) error {
 	var d detail
 	if err := a.Decode(&d); err != nil {
 		return err
 	}
-	u, err := d.read(a.stream)
-	if err != nil {
-		return err
+	if a.q.configs && d.Config == nil {
+		return fmt.Errorf("consumer %s of %s: its configuration is missing", d.Name, a.stream)
 	}
-	u.Sourcing = u.Sourcing && !direct
-	at := u.Stream + " " + u.Name
-	if !direct && !u.Sourcing || a.q.seen[at] || len(a.q.found) == foundMax {
+	at := a.stream + " " + d.Name
+	switch {
+	case a.q.seen[at]:
+		return nil
+	case !direct && !a.q.configs:
+		if len(a.q.listed) == foundMax {
+			return nil
+		}
+		a.q.listed = append(a.q.listed, listed{a.stream, d.Name, d.Created})
+	case direct || d.Config.Sourcing:
+		if len(a.q.found) == foundMax {
+			return nil
+		}
+		u := Uncounted{Stream: a.stream, Name: d.Name, Sourcing: !direct, Active: d.Active}
+		if d.Config != nil {
+			u.To = d.Config.To
+		}
+		a.q.found = append(a.q.found, u)
+	default:
 		return nil
 	}
-	if size := d.size(); direct && u.Idle > UncountedIdleMax && size <= a.q.room {
-		u.config, a.q.room = d.Config, a.q.room-size
-	}
-	a.q.found, a.q.seen[at] = append(a.q.found, u), u.Sourcing // each replica has a sourcing one
+	a.q.seen[at] = true
 	return nil
-}
-
-// size returns the bytes of a configuration.
-func (d detail) size() (n int) {
-	for field, value := range d.Config {
-		n += len(field) + len(value)
-	}
-	return n
 }

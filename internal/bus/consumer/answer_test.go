@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -25,7 +28,10 @@ const tellsOfConsumers = `
 	accounts {
 		CELL {
 			jetstream: enabled
-			users: [{ user: cell, password: secret }]
+			users: [
+				{ user: cell, password: secret }
+				{ user: old, password: secret, permissions: { publish: { deny: "$JS.API.CONSUMER.INFO.>" } } }
+			]
 			imports: [{ service: { account: "$SYS", subject: "$SYS.REQ.ACCOUNT.CELL.*" }, to: "hf.broker.account.*" }]
 		}
 		"$SYS" {
@@ -35,65 +41,151 @@ const tellsOfConsumers = `
 	no_auth_user: cell
 `
 
-// TestALongAnswerOfABroker: users decide how long the answer about consumers is. A broker closes the connection to
-// which it sends more than it keeps for one, and that is not the connection on which a service works. An answer that is
-// long because there are many usual consumers arrives.
+// TestALongAnswerOfABroker: users decide how long the answer about consumers is, by their configurations. A broker
+// closes the connection to which it sends more than it keeps for one, and that is not the connection on which a service
+// works. A person learns the direct consumers nevertheless, and why not all is known.
 func TestALongAnswerOfABroker(t *testing.T) {
-	const (
-		many = 20
-		long = 100_000 // bytes of each configuration
-	)
 	for name, x := range map[string]struct {
 		text func() string
 		want error
 	}{
-		"usual": {func() string { return strings.Repeat("a", long) }, nil},
-		"not to be compressed": {func() string {
-			return base64.StdEncoding.EncodeToString(noise(t, long*3/4))
-		}, bus.ErrUnreachable},
+		"usual":                {func() string { return strings.Repeat("a", longConfig) }, nil},
+		"not to be compressed": {func() string { return noise(t, longConfig) }, bus.ErrUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
 			b := natstest.Bus(t, s)
 			nc, _ := bustest.Outsider(t, s)
-			for i := range many {
+			for i := range longConfigs {
 				makeConsumer(t, nc, fmt.Sprint("usual-", i), map[string]any{"inactive_threshold": time.Hour,
 					"metadata": map[string]string{"x": x.text()}})
 			}
-			makeConsumer(t, nc, "direct", map[string]any{"direct": true, "deliver_subject": "unheard",
-				"num_replicas": 1, "ack_policy": "none", "inactive_threshold": time.Hour})
-			found, err := b.Consumers.Uncounted(t.Context(), true)
-			if !errors.Is(err, x.want) || x.want == nil && len(found) != 1 {
-				t.Fatalf("%d found, %v", len(found), err)
+			makeConsumer(t, nc, "direct", direct("unheard"))
+			found, err := b.Consumers.Uncounted(t.Context())
+			if !errors.Is(err, x.want) || len(found) != 1 || found[0].Name != "direct" {
+				t.Fatalf("%+v, %v", found, err)
 			}
 			if x.want != nil && !strings.Contains(err.Error(), "max_pending") {
 				t.Errorf("the error does not say why: %v", err)
 			}
+			if x.want == nil && found[0].To != "unheard" {
+				t.Errorf("%+v", found[0])
+			}
 			if _, err := b.Layout.Inspect(t.Context()); err != nil || b.Reconnects() > 0 || !b.Connected() {
 				t.Fatalf("the connection that works was restored %d times: %v", b.Reconnects(), err)
-			}
-			if x.want != nil {
-				return
-			}
-			if n, err := b.Consumers.EndUncounted(t.Context(), found); n != 1 || err != nil {
-				t.Errorf("%d ended, %v", n, err)
-			}
-			if found, err = b.Consumers.Uncounted(t.Context(), true); len(found) > 1 || err != nil ||
-				len(found) == 1 && found[0].Idle > 10*time.Second {
-				t.Errorf("%+v, %v", found, err)
 			}
 		})
 	}
 }
 
-// noise returns bytes that no compression makes fewer.
-func noise(t *testing.T, n int) []byte {
+// TestUncountedConsumersAreDeleted: one broker, and three. Consumers that no limit counts are deleted by their names,
+// whatever the length of their configurations and of those of other consumers. The others stay, and direct ones with a
+// subscription as long as they are few.
+func TestUncountedConsumersAreDeleted(t *testing.T) {
+	for name, nodes := range map[string]func() []*embed.Server{
+		"one": func() []*embed.Server {
+			return []*embed.Server{natstest.Start(t, natstest.Settings(t, tellsOfConsumers))}
+		},
+		"three": func() []*embed.Server { return natstest.Cluster(t, natstest.Settings(t, tellsOfConsumers)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := nodes()
+			b := natstest.Bus(t, s[0])
+			nc, js := bustest.Outsider(t, s[0])
+			usual := map[string]any{"inactive_threshold": time.Hour, "num_replicas": 1}
+			makeConsumer(t, nc, "usual", usual)
+			usual["metadata"] = map[string]string{"x": noise(t, longConfig)}
+			for i := range longConfigs {
+				makeConsumer(t, nc, fmt.Sprint("long-", i), usual)
+				config := direct("unheard")
+				config["metadata"] = usual["metadata"]
+				makeConsumer(t, nc, fmt.Sprint("direct-", i), config)
+			}
+			makeConsumer(t, nc, "sourcing", map[string]any{"sourcing": true, "durable_name": "sourcing",
+				"ack_policy": "explicit"})
+			if _, err := nc.SubscribeSync("heard"); err != nil || nc.Flush() != nil {
+				t.Fatal(err)
+			}
+			for i := range consumer.ActiveMax {
+				makeConsumer(t, nc, fmt.Sprint("heard-", i), direct("heard"))
+			}
+			end := func(ended, left int) {
+				t.Helper()
+				all, stay, err := b.Consumers.EndUncounted(t.Context())
+				if len(all) != ended || stay != left || err != nil {
+					t.Fatalf("%d ended and %d left, %v, want %d and %d: %v", len(all), stay, err, ended, left, all)
+				}
+			}
+			end(longConfigs+1, consumer.ActiveMax)
+			before := apiRequests(t, js)
+			end(0, consumer.ActiveMax)
+			if n := apiRequests(t, js) - before; n >= longConfigs {
+				t.Errorf("%d requests, and only the first search asks about each usual consumer", n)
+			}
+			makeConsumer(t, nc, "heard", direct("heard"))
+			end(consumer.ActiveMax+1, 0)
+			end(0, 0)
+			if found, err := b.Consumers.Uncounted(t.Context()); len(found) > 0 {
+				t.Errorf("there are %v, %v", found, err)
+			}
+			stream, err := js.Stream(t.Context(), "HF_LOG")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := stream.CachedInfo().State.Consumers; n != longConfigs+1 {
+				t.Errorf("%d consumers stay, want %d", n, longConfigs+1)
+			}
+		})
+	}
+}
+
+// TestUncountedConsumersWithOldPermissions: a service that may not ask about listed consumers reports that, and deletes
+// those that are in no list.
+func TestUncountedConsumersWithOldPermissions(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
+	nc, _ := bustest.Outsider(t, s)
+	natstest.Bus(t, s)
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//old:secret@", 1) })
+	makeConsumer(t, nc, "usual", map[string]any{"inactive_threshold": time.Hour})
+	makeConsumer(t, nc, "direct", direct("unheard"))
+	ended, left, err := b.Consumers.EndUncounted(t.Context())
+	if len(ended) != 1 || ended[0].Name != "direct" || left != 0 || !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("%v ended, %d left, %v", ended, left, err)
+	}
+	if ended, _, err = b.Consumers.EndUncounted(t.Context()); len(ended) > 0 || !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("then %v ended, %v", ended, err)
+	}
+}
+
+const (
+	longConfigs = 20
+	longConfig  = 100_000 // bytes of each configuration
+)
+
+// apiRequests returns how many requests of the account the broker has handled.
+func apiRequests(t *testing.T, js jetstream.JetStream) uint64 {
 	t.Helper()
-	b := make([]byte, n)
+	info, err := js.AccountInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.API.Total
+}
+
+// direct returns the configuration of a consumer that no limit counts, and no list has.
+func direct(to string) map[string]any {
+	return map[string]any{"direct": true, "deliver_subject": to, "num_replicas": 1, "ack_policy": "none",
+		"deliver_policy": "new", "inactive_threshold": time.Hour}
+}
+
+// noise returns a text of so many bytes that cannot be compressed much.
+func noise(t *testing.T, n int) string {
+	t.Helper()
+	b := make([]byte, n*3/4)
 	if _, err := rand.Read(b); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return base64.StdEncoding.EncodeToString(b)
 }
 
 // makeConsumer has a user of the broker make a consumer of the log.

@@ -71,6 +71,9 @@ type LeadershipObserver interface{ LeadershipLost() }
 // Consumers consumes the streams of a cell. Its methods may be called concurrently.
 type Consumers struct {
 	conn *core.Conn
+
+	mu      sync.Mutex
+	counted map[listed]bool // consumers of the cell that were listed last, and are not sourcing
 }
 
 // New returns the consumers of the cell of a connection.

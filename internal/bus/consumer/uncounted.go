@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
@@ -22,12 +23,26 @@ import (
 const (
 	answersAtOnce = 64 // answers of brokers
 	answersMax    = 20 * time.Second
-	endAtOnceMax  = 16    // requests to the broker
-	noResponders  = "503" // status of a request that nothing answers
+	checksMax     = 20 * time.Second // of listed consumers, in one search
+	checkAtOnce   = 4                // of them: each answer may take 800 KB
+	endAtOnceMax  = 16               // requests to the broker
+	noResponders  = "503"            // status of a request that nothing answers
 
-	// UncountedIdleMax is how long a consumer that [Consumers.EndUncounted] has changed stays without a subscription.
-	UncountedIdleMax = 10 * time.Second
+	// ActiveMax is how many direct consumers with a subscription are left: those of mirrors that an administrator makes
+	// of a cell's streams.
+	ActiveMax = 16
+
+	claimIdleMax = 10 * time.Second // of a consumer that is made to delete a direct one
 )
+
+// Codes of the broker's refusals to make a consumer under a name that is in use.
+const (
+	codeNameInUse      = 10013
+	codeConsumerExists = 10148
+)
+
+// errTooLong means that a broker has closed the connection before the end of its answer.
+var errTooLong = errors.New("the answer may be longer than a broker keeps for one connection (`max_pending`)")
 
 // Imported is the subject in the accounts of those who may ask to which the questions about the cell's account are
 // imported. It has a wildcard: an import without one makes a push consumer active.
@@ -37,68 +52,83 @@ func Imported(c events.Cell) string { return c.Prefix() + ".broker.account.*" }
 func Subject(c events.Cell) string { return c.Prefix() + ".broker.account.JSZ" }
 
 // Uncounted is a consumer that nats-server counts for no limit: its request called it direct or sourcing, as the broker
-// calls the consumers of its own mirrors and sources. Nothing in Holdfast makes one. A direct one is in no list, and no
-// request deletes it in a cluster.
+// calls the consumers of its own mirrors and sources. Nothing in Holdfast makes one that stays. A direct one is in no
+// list, and a cluster knows no request about it.
 type Uncounted struct {
 	Stream, Name string
-	Sourcing     bool          // not direct: it is in the broker's lists, and can be deleted
-	To           string        // the subject that it delivers to
-	Active       bool          // a subscription has exactly this subject
-	Idle         time.Duration // how long it stays without one
-
-	filter string
-	config map[string]json.RawMessage // of a direct one that can be ended; nil beyond what one search keeps
+	Sourcing     bool   // not direct: it is in the broker's lists
+	To           string // the subject that it delivers to; "" if that is not known
+	Active       bool   // a subscription has exactly this subject
 }
 
-// Uncounted returns such consumers of the cell's streams, at most 100,000 of them. leaders: of the direct ones only
-// those at the leaders of the streams, which can be ended. The answers arrive on a connection of their own: a broker
-// closes one that has more than `max_pending` waiting, 64 MiB, and users decide how long the answers are.
+// Uncounted returns such consumers of the cell's streams, at most 100,000 of them, for people to see. Users decide how
+// long the configurations are. If they are too long for one answer it returns only the direct ones, without To, and an
+// error.
 //
 // Errors: [core.ErrUnreachable], with what was found, if a node has not answered, or its answer was that long;
 // [core.ErrNotFound] where nothing answers, in a cell without users; [core.ErrForbidden] if this user may not ask, as
 // with permissions of an earlier version.
-func (cs *Consumers) Uncounted(ctx context.Context, leaders bool) ([]Uncounted, error) {
-	missing, err := cs.nodes(ctx)
-	if err != nil {
-		return nil, err
+func (cs *Consumers) Uncounted(ctx context.Context) ([]Uncounted, error) {
+	q, err := cs.ask(ctx, true)
+	if !errors.Is(err, errTooLong) {
+		return q.found, err
 	}
+	short, failed := cs.ask(ctx, false)
+	return short.found, errors.Join(err, failed)
+}
+
+// ask asks the brokers about the consumers of the cell's account. The answers arrive on a connection of their own: a
+// broker closes one that has more than `max_pending` waiting, 64 MiB. It returns what was found, also with an error.
+func (cs *Consumers) ask(ctx context.Context, configs bool) (*question, error) {
+	q := &question{configs: configs, seen: map[string]bool{}, answers: make(chan *nats.Msg, answersAtOnce)}
+	var err error
+	if q.missing, err = cs.nodes(ctx); err != nil {
+		return q, err
+	}
+	q.clustered = len(q.missing) > 0
 	asking, cancel := context.WithTimeout(ctx, answersMax)
 	defer cancel()
-	own, err := core.Open(asking, cs.conn.Config)
-	if err != nil {
-		return nil, err
+	if q.Conn, err = core.Open(asking, cs.conn.Config); err != nil {
+		return q, err
 	}
-	defer own.NC.Close()
-	q := question{Conn: own, leaders: leaders, missing: missing, seen: map[string]bool{}, room: configBytesMax,
-		lost: own.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED), answers: make(chan *nats.Msg, answersAtOnce)}
-	if err := q.ask(); err != nil {
-		return nil, err
+	defer q.NC.Close()
+	q.lost = q.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	if err := q.send(); err != nil {
+		return q, err
 	}
 	err = q.collect(asking)
 	if err != nil && ctx.Err() != nil {
 		err = cs.conn.Late("ask for consumers", ctx.Err())
 	}
-	return q.found, err
+	return q, err
 }
 
 // question is a question to the brokers about the consumers of the cell's account.
 type question struct {
 	*core.Conn
-	leaders bool
-	began   time.Time
-	missing map[string]bool // nodes that have not answered
-	answers chan *nats.Msg
-	lost    chan nats.Status
+	configs   bool // the answers have the configurations
+	clustered bool
+	began     time.Time
+	missing   map[string]bool // nodes that have not answered
+	answers   chan *nats.Msg
+	lost      chan nats.Status
 
-	found []Uncounted
-	seen  map[string]bool // sourcing ones: each replica has them
-	room  int             // for bytes of configurations
+	found  []Uncounted
+	listed []listed        // without configurations, those in the broker's lists: they may be sourcing
+	seen   map[string]bool // each replica has a listed one
 }
 
-// ask sends the question. Brokers compress the answers: a consumer takes 1 KB of one, and much of it is the same.
-func (q *question) ask() error {
+// listed is a consumer in the broker's lists.
+type listed struct {
+	stream, name string
+	created      time.Time
+}
+
+// send sends the question. Brokers compress the answers: a consumer takes 1 KB of one, and much of it is the same. A
+// configuration takes up to 800 KB of it, and a name 255 bytes.
+func (q *question) send() error {
 	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
-		"config": true}) // a sourcing one with one replica may be at any node
+		"config": q.configs}) // a sourcing one with one replica may be at any node
 	if err != nil {
 		return fmt.Errorf("consumers that no limit counts: %w", err)
 	}
@@ -128,8 +158,8 @@ func (q *question) collect(ctx context.Context) error {
 				return nil
 			}
 		case <-q.lost:
-			return fmt.Errorf("%w: the connection ended before the answer of %s: it may be longer than a broker keeps "+
-				"for one connection (`max_pending`)", core.ErrUnreachable, q.absent())
+			return fmt.Errorf("%w: the connection ended before the answer of %s: %w", core.ErrUnreachable, q.absent(),
+				errTooLong)
 		case <-ctx.Done():
 			if err := q.Denied.Since(Subject(q.Cell), q.began); err != nil {
 				return err
@@ -175,49 +205,150 @@ func streams(c events.Cell) []string {
 		c.FeedStream(), c.ParkedStream(), "OBJ_" + c.ObjectBucket()}
 }
 
-// EndUncounted deletes such consumers that are sourcing. It makes the broker end the direct ones as soon as they are
-// 10 s without a subscription: no request deletes one in a cluster. It returns how many it ended or changed; direct
-// ones with a shorter time are left, and those for whose configuration the search had no room are left to the next one.
-func (cs *Consumers) EndUncounted(ctx context.Context, all []Uncounted) (int, error) {
-	var changes errgroup.Group
-	changes.SetLimit(endAtOnceMax)
-	n := 0
+// EndUncounted deletes such consumers. Direct ones with a subscription are left if there are few of them. It returns
+// those that it has deleted, and how many it has left. An error concerns a part of them: the next call finds the rest.
+// The errors are those of [Consumers.Uncounted].
+//
+// The question leaves out the configurations, whose length users decide. So each listed consumer is asked about by its
+// name, once.
+func (cs *Consumers) EndUncounted(ctx context.Context) (ended []Uncounted, left int, err error) {
+	q, err := cs.ask(ctx, false)
+	if len(q.found)+len(q.listed) == 0 {
+		return nil, 0, err
+	}
+	all := q.found
+	if active := active(all); active <= ActiveMax {
+		left = active
+		all = slices.DeleteFunc(all, func(u Uncounted) bool { return u.Active })
+	}
+	ended, failed := cs.remove(ctx, all, q.clustered)
+	sourcing, unknown := cs.sourcing(ctx, q.listed)
+	more, failedToo := cs.remove(ctx, sourcing, q.clustered)
+	return append(ended, more...), left, errors.Join(err, failed, unknown, failedToo)
+}
+
+// active returns how many consumers have a subscription.
+func active(all []Uncounted) (n int) {
 	for _, u := range all {
-		if u.Sourcing {
+		if u.Active {
 			n++
-			changes.Go(func() error { return cs.remove(ctx, u) })
-		} else if u.config != nil {
-			n++
-			changes.Go(func() error { return cs.shorten(ctx, u) })
 		}
 	}
-	return n, changes.Wait()
+	return n
 }
 
-// remove deletes a consumer that is in the broker's lists. One that has ended meanwhile is no error.
-func (cs *Consumers) remove(ctx context.Context, u Uncounted) error {
-	err := cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
-		core.APIPrefix+"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
-	if errors.Is(err, core.ErrNotFound) {
-		return nil
+// sourcing returns which of the listed consumers are sourcing. It remembers those that are not: a consumer never
+// changes that. [core.ErrForbidden] if this user may ask about none of them, as with permissions of an earlier version.
+func (cs *Consumers) sourcing(ctx context.Context, all []listed) (found []Uncounted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checksMax)
+	defer cancel()
+	cs.mu.Lock()
+	counted := cs.counted
+	cs.mu.Unlock()
+	still := make(map[listed]bool, len(all))
+	var asked []listed
+	for _, x := range all {
+		if counted[x] {
+			still[x] = true
+		} else {
+			asked = append(asked, x)
+		}
+	}
+	answers, errs := make([]Uncounted, len(asked)), make([]error, len(asked))
+	var checks errgroup.Group
+	checks.SetLimit(checkAtOnce)
+	for i, x := range asked {
+		checks.Go(func() error {
+			answers[i], errs[i] = cs.sourcingOne(ctx, x)
+			return nil
+		})
+	}
+	_ = checks.Wait() // no check returns an error
+	var forbidden error
+	for i, u := range answers {
+		switch {
+		case errors.Is(errs[i], core.ErrNotFound): // it has ended meanwhile
+		case errors.Is(errs[i], core.ErrForbidden): // the consumer of a service, without a key
+			forbidden = errs[i]
+		case errs[i] != nil:
+			err = errs[i]
+		case u.Sourcing:
+			found = append(found, u)
+		default:
+			still[asked[i]] = true
+		}
+	}
+	cs.mu.Lock()
+	cs.counted = still
+	cs.mu.Unlock()
+	if len(still)+len(found) == 0 {
+		err = errors.Join(err, forbidden)
+	}
+	return found, err
+}
+
+// sourcingOne reads whether a consumer is sourcing.
+func (cs *Consumers) sourcingOne(ctx context.Context, x listed) (u Uncounted, err error) {
+	var info struct {
+		Active bool `json:"push_bound"`
+		Config struct {
+			Sourcing bool   `json:"sourcing"`
+			To       string `json:"deliver_subject"`
+		} `json:"config"`
+	}
+	err = cs.conn.CallOnce(ctx, "look at consumer "+x.name+" of "+x.stream,
+		core.APIPrefix+"CONSUMER.INFO."+x.stream+"."+x.name, nil, &info)
+	return Uncounted{Stream: x.stream, Name: x.name, Sourcing: info.Config.Sourcing, To: info.Config.To,
+		Active: info.Active}, err
+}
+
+// remove deletes consumers by their names, and returns those that are deleted.
+func (cs *Consumers) remove(ctx context.Context, all []Uncounted, clustered bool) ([]Uncounted, error) {
+	gone := make([]bool, len(all))
+	var deletions errgroup.Group
+	deletions.SetLimit(endAtOnceMax)
+	for i, u := range all {
+		deletions.Go(func() error {
+			if clustered && !u.Sourcing {
+				if err := cs.claim(ctx, u); err != nil {
+					return err
+				}
+			}
+			err := cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
+				core.APIPrefix+"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
+			if errors.Is(err, core.ErrNotFound) { // it has ended meanwhile
+				return nil
+			}
+			gone[i] = err == nil
+			return err
+		})
+	}
+	err := deletions.Wait()
+	var ended []Uncounted
+	for i, u := range all {
+		if gone[i] {
+			ended = append(ended, u)
+		}
+	}
+	return ended, err
+}
+
+// claim makes a consumer under the name of a direct one. A cluster does not know the name of a direct one, and so
+// refuses to delete it. Each node deletes what it has under a name that the cluster deletes. The new one is sourcing:
+// no limit refuses it, and if this process ends before the deletion, the next search deletes it.
+func (cs *Consumers) claim(ctx context.Context, u Uncounted) error {
+	const all = ">"
+	body, err := json.Marshal(map[string]any{"stream_name": u.Stream, "action": actionCreate,
+		"config": map[string]any{"name": u.Name, "sourcing": true, "filter_subject": all, "deliver_policy": "new",
+			"ack_policy": "none", "num_replicas": 1, "mem_storage": true, "inactive_threshold": claimIdleMax}})
+	if err != nil {
+		return fmt.Errorf("consumer %s of %s: %w", u.Name, u.Stream, err)
+	}
+	err = cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
+		core.APIPrefix+"CONSUMER.CREATE."+u.Stream+"."+u.Name+"."+all, body, new(core.Nothing))
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.ErrorCode == codeNameInUse || api.ErrorCode == codeConsumerExists) {
+		return nil // the node that has the direct one has refused to change it
 	}
 	return err
-}
-
-// shorten sets how long a consumer stays without a subscription. It makes none that has ended meanwhile.
-func (cs *Consumers) shorten(ctx context.Context, u Uncounted) error {
-	idle, err := json.Marshal(UncountedIdleMax)
-	if err != nil {
-		return fmt.Errorf("consumer %s of %s: %w", u.Name, u.Stream, err)
-	}
-	u.config["inactive_threshold"] = idle
-	subject := core.APIPrefix + "CONSUMER.CREATE." + u.Stream + "." + u.Name
-	if u.filter != "" {
-		subject += "." + u.filter
-	}
-	body, err := json.Marshal(map[string]any{"stream_name": u.Stream, "action": "update", "config": u.config})
-	if err != nil {
-		return fmt.Errorf("consumer %s of %s: %w", u.Name, u.Stream, err)
-	}
-	return cs.conn.CallOnce(ctx, "end consumer "+u.Name+" of "+u.Stream, subject, body, new(core.Nothing))
 }

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,10 +13,10 @@ import (
 )
 
 // readAnswer reads one answer of a broker.
-func readAnswer(cell events.Cell, body string, leaders bool) (node string, found []Uncounted, err error) {
-	q := question{Conn: &core.Conn{Cell: cell}, leaders: leaders, seen: map[string]bool{}, room: configBytesMax}
+func readAnswer(cell events.Cell, body string, configs bool) (node string, q question, err error) {
+	q = question{Conn: &core.Conn{Cell: cell}, configs: configs, seen: map[string]bool{}}
 	node, err = q.read(&nats.Msg{Data: []byte(body)})
-	return node, q.found, err
+	return node, q, err
 }
 
 // TestAnswersAboutUncountedConsumers: an answer of a broker that cannot be read, or that has a consumer without its
@@ -33,16 +34,17 @@ func TestAnswersAboutUncountedConsumers(t *testing.T) {
 		found int
 		err   string
 	}{
-		of("HF_LOG", `,"config":{"deliver_subject":"x","inactive_threshold":60000000000}`): {1, ""},
+		of("HF_LOG", `,"config":{"deliver_subject":"x"}`): {1, ""},
 		of("OTHER", ""):  {0, ""},
 		of("HF_LOG", ""): {0, "configuration is missing"},
-		of("HF_LOG", `,"config":{"inactive_threshold":"long"}`): {0, "inactive_threshold"},
+		of("HF_LOG", `,"config":{"deliver_subject":1}`): {0, "deliver_subject"},
 		`[`: {0, "instead of {"},
 		`{`: {0, "EOF"},
 		`{"server":{"name":"n1"},"error":{"code":500,"description":"no such account"}}`: {0, "no such account"},
 		`{"data":{"stream_detail":[{"consumer_detail":[{"name":"c"}]}]}}`:               {0, "before the name"},
 	} {
-		node, found, err := readAnswer(cell, body, false)
+		node, q, err := readAnswer(cell, body, true)
+		found := q.found
 		said := ""
 		if err != nil {
 			said = err.Error()
@@ -53,71 +55,62 @@ func TestAnswersAboutUncountedConsumers(t *testing.T) {
 		if err == nil && node != "n1" {
 			t.Errorf("%s: of %q", body, node)
 		}
-		if len(found) == 1 && (found[0].To != "x" || !found[0].Active || found[0].Idle != 6*UncountedIdleMax) {
+		if len(found) == 1 && (found[0].To != "x" || !found[0].Active) {
 			t.Errorf("%+v", found[0])
 		}
 	}
 }
 
-// TestDirectAndSourcingConsumers: of the listed consumers only those that are sourcing are found, and direct ones of a
-// stream that another node leads only for a reader who can end none.
+// TestDirectAndSourcingConsumers: of the listed consumers only those that are sourcing are found. Without the
+// configurations all listed ones are to be asked about, once, and the direct ones are known.
 func TestDirectAndSourcingConsumers(t *testing.T) {
 	cell, err := events.NewCell("hf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const body = `{"server":{"name":"n1"},"data":{"stream_detail":[{"name":"HF_LOG","cluster":{"leader":"LEADER"},` +
-		`"consumer_detail":[{"name":"usual","config":{}},{"name":"sourcing","config":{"sourcing":true}}],` +
+	const node = `{"server":{"name":"n1"},"data":{"stream_detail":[{"name":"HF_LOG","consumer_detail":[` +
+		`{"name":"usual","config":{}},{"name":"sourcing","config":{"sourcing":true}},{"name":"usual","config":{}}],` +
 		`"direct_consumer_detail":[{"name":"both","config":{"sourcing":true}}]}]}}`
-	for _, x := range []struct {
-		leader  string
-		leaders bool
-		want    string
-	}{
-		{"n1", true, "sourcing true, both false"}, {"n2", true, "sourcing true"},
-		{"n2", false, "sourcing true, both false"},
-	} {
-		_, found, err := readAnswer(cell, strings.ReplaceAll(body, "LEADER", x.leader), x.leaders)
+	for configs, want := range map[bool]string{true: "sourcing true, both false",
+		false: "both false, listed usual, listed sourcing"} {
+		body := node
+		if !configs {
+			body = regexp.MustCompile(`,"config":{[^}]*}`).ReplaceAllString(node, "")
+		}
+		_, q, err := readAnswer(cell, body, configs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, u := range found {
+		for _, u := range q.found {
 			got = append(got, fmt.Sprint(u.Name, " ", u.Sourcing))
 		}
-		if all := strings.Join(got, ", "); all != x.want {
-			t.Errorf("%+v: %s", x, all)
+		for _, x := range q.listed {
+			got = append(got, "listed "+x.name)
+		}
+		if all := strings.Join(got, ", "); all != want {
+			t.Errorf("with configurations %v: %s", configs, all)
 		}
 	}
 }
 
-// TestAFloodOfUncountedConsumersIsKeptInParts: a search keeps a limited number of consumers, and configurations as far
-// as there is room: the next search finds what was not ended.
+// TestAFloodOfUncountedConsumersIsKeptInParts: a search keeps a limited number of consumers: the next search finds what
+// was not deleted.
 func TestAFloodOfUncountedConsumersIsKeptInParts(t *testing.T) {
 	cell, err := events.NewCell("hf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const one = `{"name":"c1","config":{"inactive_threshold":60000000000}}`
-	body := `{"data":{"stream_detail":[{"name":"HF_LOG","direct_consumer_detail":[` +
-		strings.Repeat(one+",", foundMax) + one + `]}]}}`
-	const kept = 3
-	q := question{Conn: &core.Conn{Cell: cell}, seen: map[string]bool{},
-		room: kept * len(`inactive_threshold60000000000`)}
-	if _, err := q.read(&nats.Msg{Data: []byte(body)}); err != nil {
-		t.Fatal(err)
-	}
-	configs := 0
-	for _, u := range q.found {
-		if u.config != nil {
-			configs++
+	for _, list := range []string{"consumer_detail", "direct_consumer_detail"} {
+		var body strings.Builder
+		body.WriteString(`{"data":{"stream_detail":[{"name":"HF_LOG","` + list + `":[{"name":"first"}`)
+		for n := range foundMax {
+			fmt.Fprintf(&body, `,{"name":"c%d"}`, n)
 		}
-	}
-	if len(q.found) != foundMax || configs != kept {
-		t.Errorf("%d of %d are kept, %d with their configurations", len(q.found), foundMax+1, configs)
-	}
-	n, err := New(q.Conn).EndUncounted(t.Context(), q.found[kept:])
-	if n != 0 || err != nil {
-		t.Errorf("%d without a configuration are ended: %v", n, err)
+		body.WriteString(`]}]}}`)
+		_, q, err := readAnswer(cell, body.String(), false)
+		if err != nil || len(q.found)+len(q.listed) != foundMax {
+			t.Errorf("%s: %d and %d of %d are kept: %v", list, len(q.found), len(q.listed), foundMax+1, err)
+		}
 	}
 }
