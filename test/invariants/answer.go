@@ -134,6 +134,9 @@ func (x *Log) received(f events.PromptDelivered) {
 	if f.Refused == "" && x.messages[d.message] == "accepted" {
 		x.messages[d.message] = "received"
 	}
+	if f.Refused != "" {
+		x.done[f.Prompt] = "the harness has refused it"
+	}
 	delete(x.debts, f.Prompt)
 }
 
@@ -176,9 +179,8 @@ func (x *Log) attempt(f events.TurnStarted) {
 		x.personal = x.c.Seq
 	}
 	for _, id := range names {
-		if x.done[id] {
-			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and a turn that brought it has completed",
-				f.Turn, f.Cause, id)
+		if why := x.done[id]; why != "" {
+			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and %s", f.Turn, f.Cause, id, why)
 		}
 	}
 	for _, id := range x.Owed() {
@@ -262,7 +264,7 @@ func byPerson(f events.TurnStarted) bool {
 func (x *Log) completed(turn string) {
 	for _, id := range x.named[turn] {
 		delete(x.debts, id)
-		x.done[id] = true
+		x.done[id] = "a turn that brought it has completed"
 	}
 }
 
@@ -358,5 +360,6 @@ func (x *Log) Each(visit func(prompt string, at uint64)) {
 	}
 }
 
-// Delivered are the prompts whose decision a turn brought that has completed, sorted.
-func (x *Log) Delivered() []string { return slices.Sorted(maps.Keys(x.done)) }
+// Done are the prompts whose decision no turn brings any more, sorted: a turn that brought it has completed, or the
+// harness has refused it.
+func (x *Log) Done() []string { return slices.Sorted(maps.Keys(x.done)) }

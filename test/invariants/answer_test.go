@@ -325,6 +325,13 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.harness(events.SessionClaimed{Incarnation: "1"})
 			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
 		}},
+		"brought again after a refusal": {"V15: turn v (retry) brings the decision about prompt p, and the", nil,
+			func(s *story) {
+				dead(s, "p")
+				s.continues("u", events.CauseAnswer, "t", "p")
+				s.harness(events.PromptDelivered{Prompt: "p", Refused: "no"}, events.TurnFailed{Turn: "u"})
+				s.continues("v", events.CauseRetry, "u", "p")
+			}},
 		"brought twice": {"V15", nil, func(s *story) {
 			dead(s, "p")
 			s.continues("u", events.CauseAnswer, "t", "p")

@@ -49,7 +49,7 @@ type Log struct {
 
 	debts map[string]debt     // decisions of people that are not delivered, by prompt
 	named map[string][]string // prompts that a turn brings to its agent, by turn
-	done  map[string]bool     // prompts that a turn brought that has completed
+	done  map[string]string   // by prompt: why no turn brings its decision any more
 	had   map[string]had      // by prompt
 	left  uint64              // place of the last commit by which an owner went
 
@@ -69,7 +69,7 @@ func New(slack time.Duration) *Log {
 		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{},
 		messages: map[string]string{}, about: map[string]string{},
 		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{},
-		done: map[string]bool{}, had: map[string]had{},
+		done: map[string]string{}, had: map[string]had{},
 		unattended: map[string]bool{}}
 }
 

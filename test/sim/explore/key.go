@@ -277,7 +277,7 @@ func (k *keyer) fates(s *state) {
 		k.id(prompt)
 		k.place(at)
 	})
-	for _, id := range s.law.Delivered() {
+	for _, id := range s.law.Done() {
 		k.byte('d')
 		k.id(id)
 	}
