@@ -73,7 +73,11 @@ func failedAlone(s *session.State) bool {
 
 // Fold is the fold of a world with a bug.
 func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
-	pending, asked := "", s.Pending.Turn
+	pending, asked, turn := "", s.Pending.Turn, s.Turn
+	if turn != nil {
+		before := *turn
+		turn = &before
+	}
 	if asked != nil {
 		pending = asked.ID
 	}
@@ -116,6 +120,12 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 		if asked != nil && len(asked.Prompts) > 1 && refuses(c) {
 			s.Pending.Turn = nil
 		}
+	case RefusedStays:
+		if refuses(c) && turn != nil && s.Turn != nil {
+			s.Turn.Prompts = turn.Prompts
+		}
+	case MessagesForgotten:
+		s.Recent = slices.DeleteFunc(s.Recent, func(e session.Ending) bool { return e.Entity == session.EntityMessage })
 	case StopReleased:
 		if is[events.MessageWithdrawn](c) {
 			s.HeldSeq, s.StoppedSeq = 0, 0

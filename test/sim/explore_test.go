@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ func worlds() map[string]explorer.Config {
 		return explorer.Ask{Prompt: prompt, Delivery: events.DeliverCallback, Loss: events.LossKeep}
 	}
 	call := explorer.Ask{Prompt: "p2", Call: "c1", Delivery: events.DeliverToolResult}
+	other := call
+	other.Prompt = "p1"
 	message := func(prompt string) explorer.Ask { return explorer.Ask{Prompt: prompt, Delivery: events.DeliverMessage} }
 	outside := plain("p1")
 	outside.Outside = true
@@ -45,6 +48,7 @@ func worlds() map[string]explorer.Config {
 		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
 		"a question outside of turns": {Asks: [2]explorer.Ask{outside, plain("p2")}},
 		"outside of turns, in a pool": {Asks: [2]explorer.Ask{outside, call}, Pool: true},
+		"two questions in a call":     {Asks: [2]explorer.Ask{other, call}},
 		"a deaf agent":                {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}, Deaf: true},
 		"a pool":                      {Asks: [2]explorer.Ask{plain("p1"), call}, Pool: true},
 		"a stop and a call":           {Asks: [2]explorer.Ask{plain("p1"), call}, Reacts: true},
@@ -58,9 +62,9 @@ func troubles() map[string]explorer.Bounds {
 		"refusals": {GaveUp: 2, Careless: 1, Stops: 1, Requests: 1, Refusals: 1},
 		"everything": {Crashes: 2, Freezes: 1, Lapses: 2, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
 			Requests: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1, Doubts: 1, Splits: 1,
-			Refusals: 1},
+			Refusals: 1, Ends: 1, Appends: 1, Rewords: 1, Options: 1, Fulls: 1},
 		"deaths":   {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
-		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
+		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1, Fulls: 1},
 		"claims":   {Lapses: 3, Doubts: 2, Splits: 2, GaveUp: 1},
 		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Requests: 1, Rejects: 1, Itself: 1,
 			Careless: 1, Policies: 1, Refusals: 1},
@@ -68,16 +72,44 @@ func troubles() map[string]explorer.Bounds {
 			Refusals: 1},
 		"stops": {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 2, Requests: 1, Itself: 1, Careless: 1,
 			Fills: 1},
+		"calls":   {Crashes: 1, Starts: 1, GaveUp: 1, Ends: 1, Appends: 1, Failures: 1},
+		"appends": {Crashes: 1, Lapses: 1, Starts: 1, Appends: 2, Rewords: 1},
+		"options": {GaveUp: 1, Careless: 1, Refusals: 1, Failures: 1, Messages: 1, Stops: 1, Itself: 1,
+			Options: 2},
+		"refusals of what a turn brings": {Crashes: 1, Starts: 1, Failures: 1, Careless: 1, Refusals: 1},
+	}
+}
+
+// only are the worlds of some troubles. Others are for all worlds but those of an agent that reacts to stops.
+func only() map[string][]string {
+	plain, call, both := "two questions without calls", "one of them in a call", "two questions in a call"
+	background, outside, pool := "a call in the background", "a question outside of turns",
+		"outside of turns, in a pool"
+	return map[string][]string{
+		"calls":                          {call, both, background, pool},
+		"appends":                        {plain, call, both, background, outside, pool},
+		"options":                        {plain, "answers as messages", background, outside},
+		"refusals of what a turn brings": {plain, call, "answers as messages", "a pool"},
 	}
 }
 
 // explorations returns the troubles of a world: an agent that reacts to stops is for those with stops.
-func explorations(c explorer.Config) map[string]explorer.Bounds {
+func explorations(name string, c explorer.Config) map[string]explorer.Bounds {
 	all := troubles()
+	for trouble, worlds := range only() {
+		if !slices.Contains(worlds, name) {
+			delete(all, trouble)
+		}
+	}
 	if c.Reacts {
 		return map[string]explorer.Bounds{"stops": all["stops"]}
 	}
 	delete(all, "stops")
+	if c.Asks[0].Call != "" { // the other worlds with calls have these
+		for _, trouble := range []string{"absences", "people", "refusals"} {
+			delete(all, trouble)
+		}
+	}
 	if c.Deaf {
 		all["carelessness"] = explorer.Bounds{Careless: 1} // with so little trouble, receipts are late after few steps
 	}
@@ -102,12 +134,12 @@ func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
 
 func TestEveryInterleaving(t *testing.T) {
 	worldsN, ran, played := 0, 0, map[string]int{}
-	for _, c := range worlds() {
-		worldsN += len(explorations(c))
+	for name, c := range worlds() {
+		worldsN += len(explorations(name, c))
 	}
 	share := *explore / time.Duration(worldsN)
 	for name, c := range worlds() {
-		for trouble, most := range explorations(c) {
+		for trouble, most := range explorations(name, c) {
 			t.Run(name+"/"+trouble, func(t *testing.T) {
 				c = exploring(c, sim.NoBug)
 				c.Most, c.StatesMax, c.Time = most, *states, share
@@ -234,4 +266,41 @@ func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheExplorerFindsBugsOfWhatPeopleSend: a decision names the question that was shown, and a message its id.
+// TestTheExplorerFindsBugsOfCalls, TestTheExplorerFindsBugsOfAppends, TestTheExplorerFindsBugsOfOptions and
+// TestTheExplorerFindsBugsOfAFullLog have a program do without Asks, and a process be slow.
+func TestTheExplorerFindsBugsOfWhatPeopleSend(t *testing.T) {
+	finds(t, "two questions without calls", sim.ShownIgnored, "P3: ", 5, explorer.Bounds{Rewords: 1})
+	finds(t, "two questions without calls", sim.MessagesForgotten, "V10: message m1 is sent again", 9,
+		explorer.Bounds{Messages: 1, Itself: 1})
+}
+
+func TestTheExplorerFindsBugsOfCalls(t *testing.T) {
+	finds(t, "one of them in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
+	finds(t, "two questions in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
+	finds(t, "a call in the background", sim.CallTakenNotSaid, "V15: a person decided", 9, troubles()["calls"])
+}
+
+func TestTheExplorerFindsBugsOfAppends(t *testing.T) {
+	finds(t, "a question outside of turns", sim.AppendedNotAttended, "V15: ", 10,
+		explorer.Bounds{Lapses: 1, Appends: 1})
+}
+
+func TestTheExplorerFindsBugsOfOptions(t *testing.T) {
+	finds(t, "two questions without calls", sim.OptionsOfBefore, "V15: turn", 9,
+		explorer.Bounds{Careless: 1, Refusals: 1, Messages: 1, Options: 1})
+	finds(t, "a question outside of turns", sim.OptionsWithout, "V15: a person decided", 10,
+		explorer.Bounds{GaveUp: 1, Messages: 1, Options: 1})
+}
+
+func TestTheExplorerFindsBugsOfAFullLog(t *testing.T) {
+	finds(t, "two questions without calls", sim.FullLogFences, "P12: living process", 6,
+		explorer.Bounds{Lapses: 1, Fulls: 1})
+}
+
+func TestTheExplorerFindsARefusalThatIsForgotten(t *testing.T) {
+	finds(t, "two questions without calls", sim.RefusedStays, "V15: turn", 11,
+		troubles()["refusals of what a turn brings"])
 }

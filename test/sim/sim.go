@@ -84,6 +84,16 @@ const (
 	AttendedKeepsRequest // a turn stays requested for a decision that the owner turns out to wait for
 	RefusalDropsRequest  // a turn that is requested for several decisions goes with one that is refused
 	CallDoesNotRun       // recovery ends the turn of which the owner has adopted a call alone
+
+	CallEndsUnread      // a process ends its call, and no Ask has returned the decision about the call's question
+	CallTakenNotSaid    // a process that takes a call by Append does not say that no Ask waits for its question
+	AppendedNotAttended // a claim after a lost lease says nothing of a decision that the program reads without an Ask
+	OptionsOfBefore     // a turn brings what has left its request while Worker.Options was asked
+	OptionsWithout      // a turn begins without what was decided while Worker.Options was asked
+	FullLogFences       // a claim after a lost lease that a full log refuses is taken for the loss of the session
+	RefusedStays        // the next attempt of a turn brings a decision that the turn has refused
+	ShownIgnored        // a decision counts for another question than the one that the person saw
+	MessagesForgotten   // a message that is sent again is carried out again
 )
 
 // String is the bug's name.
@@ -101,7 +111,11 @@ func (b Bug) String() string {
 		"a background call runs its turn", "a background question adopts its turn", "claim in doubt forgotten",
 		"ready before the rest of a claim", "the log says what no Ask waits for", "attended, and requested still",
 		"a refusal drops the turn of others",
-		"the turn of an adopted call is ended"}[b]
+		"the turn of an adopted call is ended",
+		"a call ends without its decision", "a call taken by Append, and not said", "appended, and not attended",
+		"options of a turn as it was",
+		"options of a turn without what came since", "a full log fences", "refused, and brought again",
+		"what was shown is ignored", "a message sent again is new"}[b]
 }
 
 // Times of the make-believe world.

@@ -26,7 +26,7 @@ func (s *state) asksInCall(p *process, i int) bool {
 	}
 	t := s.st.Turn
 	if q.Status == session.Awaiting {
-		s.add(p, a.requested(t.ID))
+		s.add(p, s.requested(i, t.ID))
 	} else {
 		s.add(p, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
 			Message: t.Message, Attempt: t.Attempt})
@@ -42,11 +42,26 @@ func (s *state) asksInCall(p *process, i int) bool {
 	return true
 }
 
+// leftInCall reports whether a question belongs to an open call of this process, and nothing here has asked it: an
+// earlier process did, and this one has adopted the call or the turn.
+func (s *state) leftInCall(p *process, i int) bool {
+	c, q := s.st.Tools[call], s.st.Prompts[s.cfg.Asks[i].Prompt]
+	return s.handles(p) && c != nil && c.Epoch == s.st.Epoch && !c.Background && q != nil && q.Call == call &&
+		!p.asking[i] && !p.appended[i] && !p.returned[i]
+}
+
+// brought reports whether the process runs a turn that was given a decision, of which it has not given the receipt.
+func (s *state) brought(p *process, i int) bool {
+	c, ok := s.st.Carries(s.cfg.Asks[i].Prompt)
+	return ok && c.Had == 0 && s.handles(p) && !p.returned[i]
+}
+
 // refuse reports that the harness cannot use a decision. That is its receipt: people see it, and no turn brings the
 // decision again.
 func (s *state) refuse(p *process, i int) bool {
 	id := s.cfg.Asks[i].Prompt
-	if !s.runs(p) || len(p.rest) > 0 || !s.fates[i].due() || s.spent.refusals >= s.cfg.Most.Refusals {
+	use := s.fates[i].due() || s.brought(p, i)
+	if !use || !s.runs(p) || len(p.rest) > 0 || s.spent.refusals >= s.cfg.Most.Refusals {
 		return false
 	}
 	f := events.PromptDelivered{Prompt: id, Refused: "no"}
@@ -56,6 +71,7 @@ func (s *state) refuse(p *process, i int) bool {
 		return false // it counts as delivered
 	}
 	s.spent.refusals++
+	p.appended[i] = false
 	s.add(p, f)
 	s.fates[i] = received
 	return true

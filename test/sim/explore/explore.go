@@ -1,6 +1,6 @@
 // Package explore tries every interleaving of a small world; package sim draws random steps in a large one. The world
 // has two processes of one harness, two people, the services' brains and the real fold, and one session with two
-// prompts, at most one of them with a call. Everything may happen at any step, each trouble as often as [Bounds]
+// prompts, in at most one call. Everything may happen at any step, each trouble as often as [Bounds]
 // allows:
 //
 //	a process is killed, suspended for longer than its lease lives, or cut off from the broker for as long; it starts,
@@ -8,7 +8,10 @@
 //	turn by itself, or completes one and has not read what was decided
 //	a turn fills the context, and ends for the compaction although a person has stopped it meanwhile
 //	a process adopts the call of a turn, and not the turn; later it asks the question of the call
-//	a harness cannot use a decision, and says so
+//	a harness cannot use a decision, and says so: before a turn brings it, or in the turn that brings it
+//	a call ends although its question is open, or no Ask has returned the decision
+//	a program asks by Append, gives an open question another text, or adopts a call, or a question and its turn
+//	Worker.Options takes its time; the log is full, also beside a lost lease
 //	an agent asks outside of turns, or in a call in the background; its process gives up, or a later one adopts the
 //	question, or the call alone, and does not ask
 //	an agent that reacts to a stop asks, fails, completes its turn or begins another one before it gives the receipt
@@ -18,7 +21,8 @@
 // The search is breadth-first, so the trace of a violation is a shortest one. The rules (package invariants: V7 to V11,
 // V14, V15) and V1, V3, V4, V5, V12 hold after each step. From some states the world runs to rest: all processes are
 // up, none fails, and people answer what is open: then each decision of a person has reached a model's context
-// (V15), and nothing is stuck (V14).
+// (V15), and nothing is stuck (V14). In each state, too, a decision that names an earlier body of its question counts
+// only if that asked the same (P3), and a message that is sent again changes nothing (V10).
 //
 // Two states that differ only in names, in instants that have no effect, or in which of two processes is which, are
 // one. Some states that are reached again are compared with the states that they count as: they lead to the same
@@ -55,7 +59,12 @@ type Ask struct {
 // apart reports whether its Ask outlives the turn.
 func (a Ask) apart() bool { return a.Outside || a.Background }
 
-func (a Ask) requested(turn string) events.PromptRequested {
+// requested is its request. Reworded is whether it asks something else.
+func (a Ask) requested(turn string, reworded bool) events.PromptRequested {
+	text := "?"
+	if reworded {
+		text = "another?"
+	}
 	var blocking *bool
 	switch {
 	case a.Outside:
@@ -65,7 +74,7 @@ func (a Ask) requested(turn string) events.PromptRequested {
 	}
 	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion,
 		Delivery: a.Delivery, OnOwnerLoss: a.Loss, Blocking: blocking,
-		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}
+		Questions: []events.Question{{ID: "q", Question: text, Custom: true}}}
 }
 
 // Bounds say how often each trouble may happen in one trace.
@@ -75,6 +84,11 @@ type Bounds struct {
 	// claims after a lost lease: whose outcome is in doubt, each with a lapse, and those of two commits
 	Doubts, Splits uint8
 	Refusals       uint8 // decisions that the harness cannot use
+	Ends           uint8 // calls that end although no Ask has returned the decision about their question
+	Appends        uint8 // questions, and calls of earlier processes, that a program takes up without an Ask
+	Rewords        uint8 // open questions that get another text
+	Options        uint8 // turns that a process takes after it has asked Worker.Options
+	Fulls          uint8 // times at which the log is full
 }
 
 // Config says what to explore.
@@ -128,47 +142,11 @@ type step struct {
 // steps are all that may happen, in any state.
 func (c *Config) steps() []step {
 	var all []step
-	add := func(name string, do func(*state) bool) { all = append(all, step{name, do}) }
+	add := func(name string, do func(*state) bool) { all = append(all, step{name, unlessFull(do)}) }
 	for i := range processes {
-		each := func(name string, do func(*state, *process) bool) {
+		c.addProcess(func(name string, do func(*state, *process) bool) {
 			add(name, func(s *state) bool { return do(s, &s.procs[i]) })
-		}
-		each("hear", func(s *state, p *process) bool { return s.news(p) && s.readNews(p) })
-		for k := range promptsN {
-			each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
-			each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
-			each("say unattended", func(s *state, p *process) bool { return s.sayUnattended(p, k) })
-			each("adopt late", func(s *state, p *process) bool { return s.adoptLate(p, k) })
-			each("ask in the adopted call", func(s *state, p *process) bool { return s.asksInCall(p, k) })
-			each("refuse", func(s *state, p *process) bool { return s.refuse(p, k) })
-		}
-		each("close call", (*state).closeCall)
-		each("receipt", (*state).receive)
-		each("complete", (*state).complete)
-		each("complete without reading", (*state).careless)
-		each("complete after a stop", (*state).reacts)
-		each("fill", (*state).fill)
-		each("stop for the compaction", (*state).windsDown)
-		for k := range promptsN {
-			each("decide itself", func(s *state, p *process) bool { return s.decideItself(p, k) })
-			each("late receipt", func(s *state, p *process) bool { return s.receiveLate(p, k) })
-		}
-		each("by itself", (*state).byItself)
-		each("fail", func(s *state, p *process) bool { return s.failTurn(p, "server_error") })
-		each("overflow", func(s *state, p *process) bool { return s.failTurn(p, "context_exceeded") })
-		each("work", (*state).work)
-		each("crash", (*state).crash)
-		each("freeze", (*state).freeze)
-		each("thaw", (*state).thaw)
-		c.addClaims(each)
-		each("start", (*state).start)
-		each("claim", func(s *state, p *process) bool { return s.claim(p, nothing) })
-		each("adopt one", func(s *state, p *process) bool { return s.claim(p, oneOnly) })
-		each("adopt the call in the background", func(s *state, p *process) bool { return s.claim(p, callApart) })
-		each("adopt the call", func(s *state, p *process) bool { return s.claim(p, callOnly) })
-		each("adopt its question", func(s *state, p *process) bool { return s.claim(p, questionApart) })
-		each("adopt", func(s *state, p *process) bool { return s.claim(p, everything) })
-		each("ready", (*state).readies)
+		})
 	}
 	for i := range sentMax {
 		add("claim arrives", func(s *state) bool { return s.arrives(i) })
@@ -190,7 +168,56 @@ func (c *Config) steps() []step {
 		add(c.Deciders[i].Name, func(s *state) bool { return s.decideBy(&c.Deciders[i]) })
 	}
 	add("due", (*state).due)
+	add("the log is full", (*state).fillLog)
+	add("the log has room", (*state).makeRoom)
 	return all
+}
+
+// addProcess adds what may happen to a process.
+func (c *Config) addProcess(each func(string, func(*state, *process) bool)) {
+	each("hear", func(s *state, p *process) bool { return s.news(p) && s.readNews(p) })
+	for k := range promptsN {
+		each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
+		each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
+		each("say unattended", func(s *state, p *process) bool { return s.sayUnattended(p, k) })
+		each("adopt late", func(s *state, p *process) bool { return s.adoptLate(p, k) })
+		each("ask in the adopted call", func(s *state, p *process) bool { return s.asksInCall(p, k) })
+		each("refuse", func(s *state, p *process) bool { return s.refuse(p, k) })
+		each("append the question", func(s *state, p *process) bool { return s.appendQuestion(p, k, false) })
+		each("append another question", func(s *state, p *process) bool { return s.appendQuestion(p, k, true) })
+		each("take in", func(s *state, p *process) bool { return s.takeIn(p, k) })
+	}
+	each("close call", (*state).closeCall)
+	each("end the call", (*state).endCall)
+	each("append the call", (*state).appendCall)
+	each("ask for options", (*state).choose)
+	each("take with options", (*state).takeChosen)
+	each("receipt", (*state).receive)
+	each("complete", (*state).complete)
+	each("complete without reading", (*state).careless)
+	each("complete after a stop", (*state).reacts)
+	each("fill", (*state).fill)
+	each("stop for the compaction", (*state).windsDown)
+	for k := range promptsN {
+		each("decide itself", func(s *state, p *process) bool { return s.decideItself(p, k) })
+		each("late receipt", func(s *state, p *process) bool { return s.receiveLate(p, k) })
+	}
+	each("by itself", (*state).byItself)
+	each("fail", func(s *state, p *process) bool { return s.failTurn(p, "server_error") })
+	each("overflow", func(s *state, p *process) bool { return s.failTurn(p, "context_exceeded") })
+	each("work", (*state).work)
+	each("crash", (*state).crash)
+	each("freeze", (*state).freeze)
+	each("thaw", (*state).thaw)
+	c.addClaims(each)
+	each("start", (*state).start)
+	each("claim", func(s *state, p *process) bool { return s.claim(p, nothing) })
+	each("adopt one", func(s *state, p *process) bool { return s.claim(p, oneOnly) })
+	each("adopt the call in the background", func(s *state, p *process) bool { return s.claim(p, callApart) })
+	each("adopt the call", func(s *state, p *process) bool { return s.claim(p, callOnly) })
+	each("adopt its question", func(s *state, p *process) bool { return s.claim(p, questionApart) })
+	each("adopt", func(s *state, p *process) bool { return s.claim(p, everything) })
+	each("ready", (*state).readies)
 }
 
 // addClaims adds what follows the loss of a lease.

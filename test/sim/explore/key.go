@@ -286,6 +286,7 @@ func (k *keyer) fates(s *state) {
 	}
 	k.place(s.law.LastStop())
 	k.number(s.law.Continued())
+	k.flags(slices.Concat(s.reworded[:], []bool{s.full})...)
 	k.prompts(s.law.Unattended())
 	own, received, turns := s.law.Had(s.st.Epoch)
 	for _, ids := range [][]string{own, received, turns} {
@@ -324,6 +325,8 @@ func (k *keyer) processes(s *state) {
 		own.number(order(p.inc))
 		own.id(p.turn)
 		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:], p.unsaid[:])...)
+		own.flags(p.appended[:]...)
+		own.chosen(p.options)
 		own.lease(s, p.inc)
 		own.claim(s, i, order)
 		both[i] = own.buf
@@ -381,6 +384,18 @@ func (k *keyer) claim(s *state, i int, order func(uint64) int) {
 	if c := st.Compaction; c != nil {
 		k.flags(c.Epoch >= p.epoch)
 	}
+}
+
+// chosen writes the turn that Worker.Options is asked about, with the decisions that it brought then.
+func (k *keyer) chosen(f *events.TurnStarted) {
+	if f == nil {
+		k.byte('-')
+		return
+	}
+	k.id(f.Turn)
+	k.id(f.Message)
+	k.id(f.Prompt)
+	k.prompts(f.Prompts)
 }
 
 func (k *keyer) facts(facts []events.Fact) {

@@ -22,7 +22,8 @@ func (s *state) opensOutside() bool {
 // so in a commit of its own: the process may die, ask, or lose its lease before that.
 func (p *process) leave(s *state, i int) {
 	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
-	p.unsaid[i] = s.cfg.Asks[i].apart() && !p.asking[i] && s.cfg.Bug != sim.UnaskedNotSaid && q != nil && s.has(q)
+	waits := p.asking[i] || p.appended[i] || s.cfg.Bug == sim.UnaskedNotSaid
+	p.unsaid[i] = s.cfg.Asks[i].apart() && !waits && q != nil && s.has(q)
 }
 
 // askOutside asks a question that belongs to no turn, or asks again what was adopted or given up.
@@ -41,11 +42,11 @@ func (s *state) askOutside(p *process, i int) bool {
 	case q != nil && q.Status == session.Awaiting && q.Epoch == s.st.Epoch && !q.Unattended:
 		s.record("process %s asks %s again", s.name(p), a.Prompt)
 	case q == nil && !ended && a.Outside, q != nil && q.Status == session.Awaiting: // also one of an earlier process
-		s.add(p, a.requested(turnOf(q)))
+		s.add(p, s.requested(i, turnOf(q)))
 	default:
 		return false
 	}
-	p.asking[i], p.unsaid[i] = true, false
+	p.asks(i)
 	return true
 }
 
@@ -57,7 +58,7 @@ func (s *state) adoptLate(p *process, i int) bool {
 	if !a.Outside || !s.runs(p) || !s.awaits(i) || q.Epoch == s.st.Epoch {
 		return false
 	}
-	s.add(p, a.requested(""))
+	s.add(p, s.requested(i, ""))
 	p.leave(s, i)
 	return true
 }

@@ -191,9 +191,9 @@ func (s *state) adopting(adopt adoption, from uint64) []events.Fact {
 		return []events.Fact{events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: c.Background}}
 	case questionApart:
 		a := s.cfg.Asks[s.background()]
-		return []events.Fact{a.requested(s.st.Prompts[a.Prompt].Turn)}
+		return []events.Fact{s.requested(s.background(), s.st.Prompts[a.Prompt].Turn)}
 	case oneOnly:
-		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
+		return []events.Fact{s.requested(0, s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
 	}
 	var facts []events.Fact
 	if t != nil && (adopt != ofOwn || t.Epoch >= from) {
@@ -212,7 +212,7 @@ func (s *state) adopting(adopt adoption, from uint64) []events.Fact {
 		if adopt == ofOwn && s.st.Prompts[id].Epoch < from {
 			continue
 		}
-		facts = append(facts, s.cfg.Asks[s.cfg.index(id)].requested(s.st.Prompts[id].Turn))
+		facts = append(facts, s.requested(s.cfg.index(id), s.st.Prompts[id].Turn))
 	}
 	return facts
 }
@@ -257,7 +257,7 @@ func (s *state) awaits(i int) bool {
 // readNews: the process has read the log to its end, judges whether the session is still its own, and then tells those
 // who wait.
 func (s *state) readNews(p *process) bool {
-	if !s.news(p) && !p.asks() {
+	if !s.news(p) && !p.asksAny() {
 		return false
 	}
 	mine := s.owns(p) && s.lease(p.inc).health == live
@@ -277,12 +277,12 @@ func (s *state) readNews(p *process) bool {
 	return true
 }
 
-func (p *process) asks() bool { return slices.Contains(p.asking[:], true) }
+func (p *process) asksAny() bool { return slices.Contains(p.asking[:], true) }
 
 // asksInTurn reports whether an Ask waits in the turn that the process runs.
 func (s *state) asksInTurn(p *process) bool {
 	for i, a := range s.cfg.Asks {
-		if p.asking[i] && !a.apart() {
+		if (p.asking[i] || p.appended[i] && s.st.Prompts[a.Prompt] != nil) && !a.apart() {
 			return true
 		}
 	}
@@ -292,7 +292,7 @@ func (s *state) asksInTurn(p *process) bool {
 // hand: an Ask returns how its prompt was settled; the model's context has it.
 func (s *state) hand(p *process, i int) {
 	id := s.cfg.Asks[i].Prompt
-	p.asking[i], p.todo[i], p.returned[i] = false, false, true
+	p.asking[i], p.todo[i], p.appended[i], p.returned[i] = false, false, false, true
 	e, _ := s.st.Ended(session.EntityPrompt, id)
 	s.record("process %s: Ask of %s returns: %s", s.name(p), id, e.Outcome)
 	if !s.owns(p) || s.lease(p.inc).health != live {
@@ -372,10 +372,14 @@ func (s *state) ask(p *process, i int) bool {
 	case p.returned[i]:
 		return false
 	case q != nil && q.Status == session.Awaiting && q.Epoch == s.st.Epoch:
-		p.asking[i], p.todo[i] = true, false
+		p.asks(i)
 		s.record("process %s asks %s again", s.name(p), a.Prompt)
 		return true
-	case ended && p.todo[i]:
+	case s.leftInCall(p, i) && q.Awaits():
+		s.add(p, s.requested(i, q.Turn))
+		p.asks(i)
+		return true
+	case ended && (p.todo[i] || s.leftInCall(p, i)):
 		s.hand(p, i)
 		return true
 	case ended || q != nil || len(s.st.Tools) > 0 && a.Call != "":
@@ -389,9 +393,14 @@ func (s *state) ask(p *process, i int) bool {
 		facts = append(facts, events.ToolStarted{Call: a.Call, Turn: p.turn, Name: "question",
 			Background: a.Background})
 	}
-	s.add(p, append(facts, a.requested(p.turn))...)
-	p.asking[i] = true
+	s.add(p, append(facts, s.requested(i, p.turn))...)
+	p.asks(i)
 	return true
+}
+
+// asks has an Ask wait for a question.
+func (p *process) asks(i int) {
+	p.asking[i], p.todo[i], p.unsaid[i], p.appended[i] = true, false, false, false
 }
 
 // giveUp: the context of an Ask ends, also while the lease is lost, or before the process has read what was decided.
@@ -414,7 +423,8 @@ func (s *state) closeCall(p *process) bool {
 		return false
 	}
 	for i, a := range s.cfg.Asks {
-		if a.Call == call && (s.awaits(i) || !p.returned[i] && s.fates[i] != received) {
+		unread := !p.returned[i] && s.fates[i] != received && s.fates[i] != undecided
+		if a.Call == call && (s.awaits(i) || unread) {
 			return false
 		}
 	}
@@ -504,7 +514,7 @@ func (s *state) failTurn(p *process, kind string) bool {
 func (s *state) work(p *process) bool {
 	st := s.st
 	claimed := p.phase == ready || p.again && p.mine
-	if !claimed || p.stopped || p.held || s.lease(p.inc).health != live {
+	if !claimed || p.options != nil && st.Pending.Stop == nil || p.stopped || p.held || s.lease(p.inc).health != live {
 		return false
 	}
 	if p.mine && !s.runs(p) {
@@ -523,15 +533,22 @@ func (s *state) work(p *process) bool {
 	case st.Pending.Compaction != nil && s.idleTurn():
 		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		p.compact = true
-	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() &&
-		(s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID) && !s.withdraws(p):
-		s.takeWork(p, s.started(st))
+	case s.takeable() && !s.withdraws(p):
+		s.takeWork(p, s.begins(p))
 		s.endHandler(p)
 		p.turn = s.st.Turn.ID
 	default:
 		return false
 	}
 	return true
+}
+
+// begins is how a process takes the requested turn, behind its receipts in the same commit.
+func (s *state) begins(p *process) events.TurnStarted {
+	n, i := s.next(), s.index(p)
+	n.storeRest(&n.procs[i])
+	n.receive(&n.procs[i])
+	return n.started(n.st)
 }
 
 // started is how the requested turn is taken. A deaf agent takes the requests of people, and meets those of recovery
@@ -548,7 +565,8 @@ func (s *state) started(st *session.State) events.TurnStarted {
 func (s *state) withdraws(p *process) bool {
 	n, i := s.next(), s.index(p)
 	n.storeRest(&n.procs[i])
-	return n.receive(&n.procs[i]) && n.st.Pending.Turn == nil
+	n.receive(&n.procs[i])
+	return n.st.Pending.Turn == nil
 }
 
 func (s *state) takeWork(p *process, f events.Fact) {

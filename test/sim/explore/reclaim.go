@@ -47,8 +47,15 @@ const (
 // took it, and continues all of it. The first commit has the claim and the given number of adopted items.
 func (s *state) claimAgain(p *process, first int) bool {
 	facts, rest, ok := s.claimsAgain(p, first)
-	if !ok {
+	switch {
+	case !ok:
 		return false
+	case facts != nil && s.full: // it is refused, and tried again
+		if s.cfg.Bug != sim.FullLogFences {
+			return false
+		}
+		s.loses(p)
+		return true
 	}
 	if facts == nil {
 		s.record("process %s has lost the session", s.name(p))
@@ -141,14 +148,14 @@ func (s *state) reports(p *process) (facts []events.Fact) {
 		case q == nil || q.Epoch < p.epoch:
 		case q.Status == session.Awaiting:
 			// its new request takes that back, also that of a claim in doubt, whose rest was not stored
-			unasked := a.apart() && !p.asking[i] && s.cfg.Bug != sim.UnaskedByTheLog
+			unasked := a.apart() && !p.asking[i] && !p.appended[i] && s.cfg.Bug != sim.UnaskedByTheLog
 			if q.Unattended || unasked {
 				facts = append(facts, events.PromptUnattended{Prompt: a.Prompt})
 			}
 		case p.returned[i] && s.owesReceipt(i):
 			facts = append(facts, events.PromptDelivered{Prompt: a.Prompt})
 		// returned: the end of its call is the receipt
-		case p.returned[i] || (p.asking[i] || p.late[i]) && !s.isOver(q):
+		case p.returned[i] || (p.asking[i] || p.late[i]) && !s.isOver(q), s.waitsByAppend(p, i, q):
 			facts = append(facts, events.PromptAttended{Prompt: a.Prompt})
 		}
 	}
@@ -206,6 +213,9 @@ func (s *state) storeRest(p *process) {
 
 // loses ends a process's part in the session.
 func (s *state) loses(p *process) {
+	if s.st.Closed == nil && s.st.Owned && s.st.Epoch == p.epoch && s.ownerInc() == p.knew {
+		s.fail("P12: living process %s gives up a session that is its own by the log", s.name(p))
+	}
 	s.endHandler(p)
 	*p = process{phase: p.phase, inc: p.inc, again: p.again}
 }
@@ -225,7 +235,7 @@ func (s *state) ends(before *session.State, were [processes]process) {
 			s.fail("P12: recovery ends call %s, which a living process runs", call)
 		}
 		for k, a := range s.cfg.Asks {
-			if q := before.Prompts[a.Prompt]; p.asking[k] && q != nil && q.Awaits() && !s.awaits(k) {
+			if q := before.Prompts[a.Prompt]; (p.asking[k] || p.appended[k]) && q != nil && q.Awaits() && !s.awaits(k) {
 				s.fail("P12: recovery ends prompt %s, which a living process waits for", a.Prompt)
 			}
 		}

@@ -11,7 +11,7 @@ func (s *state) settle() []*state {
 	free := *s.cfg
 	free.Most = Bounds{Starts: 255, Requests: 255}
 	at := s.next()
-	at.cfg = &free
+	at.cfg, at.full = &free, false
 	at.notes = []string{"all trouble is over"}
 	way := []*state{at}
 	for range settleStepsMax {
@@ -79,7 +79,7 @@ func (s *state) othersUp(p *process) bool {
 // continues runs a process to its end without trouble.
 func (s *state) continues(p *process) bool {
 	for i := range p.todo {
-		if p.todo[i] && s.ask(p, i) || s.asksInCall(p, i) {
+		if (p.todo[i] || s.leftInCall(p, i)) && s.ask(p, i) || s.asksInCall(p, i) {
 			return true
 		}
 	}
@@ -88,12 +88,17 @@ func (s *state) continues(p *process) bool {
 			return true
 		}
 	}
+	for i := range p.appended {
+		if s.takeIn(p, i) {
+			return true
+		}
+	}
 	for i := range p.late {
 		if s.receiveLate(p, i) {
 			return true
 		}
 	}
-	return s.receive(p) || s.closeCall(p) || s.work(p) || s.complete(p)
+	return s.receive(p) || s.closeCall(p) || s.takeChosen(p) || s.work(p) || s.complete(p)
 }
 
 // checkRest: nothing is stuck (V14), and each decision has reached a model, or something came after it (V15).

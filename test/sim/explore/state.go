@@ -75,12 +75,16 @@ type process struct {
 	receipt  [promptsN]bool // the receipt is still to be stored
 	late     [promptsN]bool // an Ask still waits after its turn has completed
 	unsaid   [promptsN]bool // no Ask waits for a question outside of turns, and the log is to say so
+	appended [promptsN]bool // the program has requested the question without an Ask, and reads the decision by itself
+
+	options *events.TurnStarted // Worker.Options is asked about this turn; never changed in place
 }
 
 // spent is how often something has happened that a bound is set for.
 type spent struct {
 	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, requests, rejects, itself,
-	careless, policies, fills, doubts, splits, refusals uint8
+	careless, policies, fills, doubts, splits, refusals, ends, appends,
+	rewords, options, fulls uint8
 }
 
 // fate is what became of a decision.
@@ -117,8 +121,11 @@ type state struct {
 	sent   []sent // never changed in place
 	drawn  uint64 // tickets
 	ids    int
+	full   bool // the log, which stores nothing
 	fates  [promptsN]fate
-	spent  spent
+	// reworded is whether the newest body of a question asks something else than the first
+	reworded [promptsN]bool
+	spent    spent
 
 	found []string // violations of the step that made this state
 	notes []string // what the step did, for traces
@@ -249,7 +256,7 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 		case events.PromptDismissed:
 			s.decide(f.Prompt)
 		case events.ToolCompleted:
-			s.callEnds(f.Call, e.Derived)
+			s.callEnds(f.Call, e.Derived || string(f.Output) == withoutDecision)
 		case events.ToolFailed:
 			s.callEnds(f.Call, e.Derived)
 		case events.TurnStarted:
@@ -297,7 +304,7 @@ func (s *state) takenBack(before *session.State, message string) {
 func (s *state) endHandler(p *process) {
 	p.turn, p.todo = "", [promptsN]bool{}
 	for i, a := range s.cfg.Asks {
-		p.asking[i] = p.asking[i] && a.apart()
+		p.asking[i], p.appended[i] = p.asking[i] && a.apart(), p.appended[i] && a.apart()
 	}
 }
 
@@ -308,9 +315,10 @@ func (s *state) decide(prompt string) {
 	}
 }
 
-func (s *state) callEnds(id string, derived bool) {
+// callEnds: the output of a call has the decision, unless its process has ended it without.
+func (s *state) callEnds(id string, without bool) {
 	for i := range s.fates {
-		if s.fates[i].due() && s.cfg.Asks[i].Call == id && id != "" && !derived {
+		if s.fates[i].due() && s.cfg.Asks[i].Call == id && id != "" && !without {
 			s.fates[i] = said
 		}
 	}
