@@ -215,6 +215,19 @@ func ExampleSession_Regain() {
 	// true
 }
 
+// Confirm asks the log whether this process owns the session.
+func ExampleSession_Confirm() {
+	ctx := context.Background()
+	p := paint(ctx)
+	defer p.stop()
+	fmt.Println(p.session.Confirm(ctx))
+	fatal(p.session.Release(ctx, "done"))
+	fmt.Println(errors.Is(p.session.Confirm(ctx), harness.ErrReleased))
+	// Output:
+	// <nil>
+	// true
+}
+
 // Ask waits for a person, outside of any turn.
 func ExampleSession_Ask() {
 	ctx := context.Background()

@@ -236,6 +236,16 @@ func (s *Session) Regain(ctx context.Context) error {
 	}
 }
 
+// Confirm reads what is new of the session in the log, and returns nil if this process owns it at that instant, by the
+// log: also a process that slept, and whose lease has ended meanwhile, finds out. [Session.State] then has all that the
+// log had when Confirm was called. Errors are those of [Session.Regain], and [ErrUnreachable].
+func (s *Session) Confirm(ctx context.Context) error {
+	if err := s.seen(ctx); err != nil {
+		return err
+	}
+	return s.Regain(ctx)
+}
+
 // unheld says whether this process owns the session and no caller was given it.
 func (s *Session) unheld() bool {
 	s.mu.Lock()
