@@ -50,6 +50,8 @@ type Bridge struct {
 	Content agent.Content
 	// Drive is what Holdfast decides in place of OpenCode. Default: nothing.
 	Drive Drive
+	// Plugin is where the plugin in OpenCode asks before a call runs. Default: no plugin.
+	Plugin *Plugin
 	// Log takes one line for each connection, restart and refusal. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -58,6 +60,9 @@ type Bridge struct {
 // tries again. Errors: the address is not one; those of Connect; [*harness.ReplacedError], another bridge of the same
 // harness id has taken over.
 func (b *Bridge) Run(ctx context.Context) error {
+	if b.Plugin != nil {
+		defer func() { _ = b.Plugin.Listener.Close() }()
+	}
 	a, err := newAPI(b.URL)
 	if err != nil {
 		return err
@@ -67,9 +72,11 @@ func (b *Bridge) Run(ctx context.Context) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	a.silent = b.Content.Hidden()
-	r := &follower{Bridge: b, api: a, log: log, held: map[string]bool{}}
+	r := &follower{Bridge: b, api: a, log: log, held: map[string]bool{},
+		changed: make(chan struct{})}
 	r.translator = r.newTranslator()
 	defer r.leave()
+	defer r.serve(ctx)()
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
 	for {
 		err := r.attend(ctx, pace.Reset)
@@ -143,15 +150,17 @@ type follower struct {
 	*Bridge
 	api      *api
 	log      *slog.Logger
-	life     *life       // nil: no process of the server is known
-	gone     []*life     // processes that have ended, and whose incarnations are not abandoned yet
-	began    bool        // the broker was there
-	noReplay atomic.Bool // the server refuses to complete messages
+	life     *life                // nil: no process of the server is known
+	gone     []*life              // processes that have ended, and whose incarnations are not abandoned yet
+	began    bool                 // the broker was there
+	noReplay atomic.Bool          // the server refuses to complete messages
+	serving  atomic.Pointer[life] // the marked process, for the plugin
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
 	held       map[string]bool            // sessions that the log has of this harness
 	waiting    map[string]map[string]bool // by session: calls whose prompts awaited an answer when the life began
+	changed    chan struct{}              // closed when facts were stored, and replaced
 }
 
 // life is one process of the server.
@@ -330,6 +339,7 @@ const reasonRestarted = "OpenCode was restarted"
 // bury ends the work for a process that is gone. Its incarnation keeps its sessions until the next one has claimed
 // those that it continues: recovery would close their turns.
 func (r *follower) bury() {
+	r.serving.Store(nil)
 	r.life.cancel()
 	r.life.waits.Wait()
 	r.gone = append(r.gone, r.life)
@@ -381,6 +391,9 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	if err == nil && len(known) == 0 {
 		r.repairAll(ctx, r.directories())
 		err = r.setMark(ctx, l.mark)
+	}
+	if err == nil {
+		r.serving.Store(l)
 	}
 	if err != nil {
 		cancel()
@@ -629,6 +642,10 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 
 // store appends the facts of steps. The caller has the lock.
 func (r *follower) store(ctx context.Context, steps []Step) error {
+	defer func() {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}()
 	taken := map[string]bool{}
 	for i := range steps {
 		if steps[i].Session == "" || taken[steps[i].Session] {

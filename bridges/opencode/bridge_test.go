@@ -30,7 +30,8 @@ type stage struct {
 	*fakeServer
 	server *embed.Server
 	bus    *bus.Bus
-	drive  Drive // of the bridges
+	drive  Drive   // of the bridges
+	plugin *Plugin // of the next bridge
 }
 
 func newStage(t *testing.T) *stage {
@@ -64,9 +65,10 @@ func newStage(t *testing.T) *stage {
 // bridge runs a bridge until stop, or until the test ends.
 func (st *stage) bridge(permitted ...error) (stop func()) {
 	st.t.Helper()
-	b := &Bridge{URL: st.srv.URL, Drive: st.drive, Connect: func(ctx context.Context) (*harness.Harness, error) {
+	b := &Bridge{URL: st.srv.URL, Drive: st.drive, Plugin: st.plugin}
+	b.Connect = func(ctx context.Context) (*harness.Harness, error) {
 		return harness.Connect(ctx, harness.Config{ID: "oc", URL: st.server.URL(), TTL: 10 * time.Minute})
-	}}
+	}
 	was := st.connections()
 	stop = natstest.Background(st.t, b.Run, permitted...)
 	natstest.Until(st.t, "the bridge is connected", func() bool { return st.connections() > was })

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +38,6 @@ Each subcommand follows one kind of agent, stores what it does, and brings decis
 }
 
 func opencodeCommand(a *app) *cobra.Command {
-	var url, id, content string
-	var spawn bool
-	var drive []string
 	long, example := describe(`Keep the sessions of a living OpenCode server: what it does is stored as it happens, and
 questions and permissions can be answered with holdfast answer or on the board as well as in OpenCode.
 
@@ -51,43 +52,40 @@ that ends is started again, and ends with the bridge.
 With --drive retry a run that waits for OpenCode's own retry is aborted, and the turn is tried again by Holdfast's
 rules: its attempts and instants outlive both processes.
 
+With --plugin the bridge replies to the plugin in OpenCode: a call runs when it is stored, and not before, and nothing
+runs in a process of OpenCode that the bridge does not follow. holdfast bridge opencode plugin prints the plugin. The
+server and the bridge need the same secret in `+opencode.PluginTokenVar+`, and the server the bridge's address in
+`+opencode.PluginURLVar+`. A server that the bridge starts gets both from the bridge.
+
 One bridge serves one server. A second bridge with the same --harness takes the place of the first one, which ends.`,
 		"holdfast bridge opencode", "holdfast bridge opencode --url http://127.0.0.1:4096 --harness laptop",
 		"holdfast bridge opencode --spawn -- opencode serve --port 4096")
 	cmd := &cobra.Command{Use: "opencode [-- SERVER [ARG...]]", Short: "Keep the sessions of an OpenCode server",
 		Long: long, Example: example, GroupID: groupRun, Args: arguments(0, -1)}
 	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
-	cmd.Flags().StringVar(&url, "url", opencodeURL, "address of the OpenCode server; a password in it is used")
-	cmd.Flags().StringVar(&id, "harness", "opencode", "the harness `id` of this server: one for each server")
-	cmd.Flags().StringVar(&content, "content", string(agent.ContentTitles),
+	var o opencodeOptions
+	f := cmd.Flags()
+	f.StringVar(&o.url, "url", opencodeURL, "address of the OpenCode server; a password in it is used")
+	f.StringVar(&o.id, "harness", "opencode", "the harness `id` of this server: one for each server")
+	f.StringVar(&o.content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
-	cmd.Flags().BoolVar(&spawn, "spawn", false, "start the server, and start it again when it ends")
-	cmd.Flags().StringSliceVar(&drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list`: retry")
+	f.BoolVar(&o.spawn, "spawn", false, "start the server, and start it again when it ends")
+	f.StringSliceVar(&o.drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list`: retry")
+	f.StringVar(&o.plugin, "plugin", "", "reply to the plugin in OpenCode at this `address`, host:port on loopback")
+	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
+	cmd.AddCommand(pluginCommand(a))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
-		case spawn && (len(args) == 0 || cmd.ArgsLenAtDash() != 0):
+		case o.spawn && (len(args) == 0 || cmd.ArgsLenAtDash() != 0):
 			return usage(cmd, "--spawn: write the server's command behind --")
-		case !spawn && len(args) > 0:
+		case !o.spawn && len(args) > 0:
 			return usage(cmd, "a server's command needs --spawn")
 		}
-		level, err := agent.ParseContent(content)
+		b, err := o.bridge(a)
 		if err != nil {
-			return usage(cmd, "--content: %v", err)
+			return usage(cmd, "%v", err)
 		}
-		driven, err := opencode.ParseDrive(drive)
-		if err != nil {
-			return usage(cmd, "--drive: %v", err)
-		}
-		log := slog.New(slog.NewTextHandler(a.beside, nil))
-		b := opencode.Bridge{URL: url, Cell: a.prefix, Content: level, Drive: driven, Log: log,
-			Connect: func(ctx context.Context) (*harness.Harness, error) {
-				ctx, cancel := context.WithTimeout(ctx, a.timeout)
-				defer cancel()
-				cfg := a.sidecarConfig(false).Harness
-				cfg.ID = id
-				return harness.Connect(ctx, cfg)
-			}}
-		err = runWith(cmd.Context(), b.Run, spawned(a, spawn, args, log))
+		err = runWith(cmd.Context(), b.Run, spawned(a, o.spawn, args, b.Plugin.Env(), b.Log))
 		if err != nil && errors.Is(err, harness.ErrClosed) && cmd.Context().Err() != nil {
 			return nil
 		}
@@ -96,12 +94,46 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 	return cmd
 }
 
+// opencodeOptions are the flags of a bridge.
+type opencodeOptions struct {
+	url, id, content, plugin string
+	spawn                    bool
+	drive                    []string
+}
+
+// bridge returns the bridge that the flags ask for. An error names the flag.
+func (o *opencodeOptions) bridge(a *app) (b *opencode.Bridge, err error) {
+	b = &opencode.Bridge{URL: o.url, Cell: a.prefix, Log: slog.New(slog.NewTextHandler(a.beside, nil)),
+		Connect: func(ctx context.Context) (*harness.Harness, error) {
+			ctx, cancel := context.WithTimeout(ctx, a.timeout)
+			defer cancel()
+			cfg := a.sidecarConfig(false).Harness
+			cfg.ID = o.id
+			return harness.Connect(ctx, cfg)
+		}}
+	if b.Content, err = agent.ParseContent(o.content); err != nil {
+		return nil, fmt.Errorf("--content: %w", err)
+	}
+	if b.Drive, err = opencode.ParseDrive(o.drive); err != nil {
+		return nil, fmt.Errorf("--drive: %w", err)
+	}
+	if o.plugin == "" {
+		return b, nil
+	}
+	if b.Plugin, err = listenForPlugin(o.plugin, o.spawn); err != nil {
+		return nil, fmt.Errorf("--plugin: %w", err)
+	}
+	return b, nil
+}
+
 // spawned returns what runs the server of a bridge; nil: it is run elsewhere.
-func spawned(a *app, on bool, args []string, log *slog.Logger) func(context.Context) error {
+// env is added to the environment of this process.
+func spawned(a *app, on bool, args, env []string, log *slog.Logger) func(context.Context) error {
 	if !on {
 		return nil
 	}
-	s := &opencode.Server{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.beside}, Log: log,
+	s := &opencode.Server{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.beside,
+		Env: append(os.Environ(), env...)}, Log: log,
 		Line: func(line []byte) { _, _ = a.beside.Write(append(line, '\n')) }}
 	return s.Run
 }
@@ -129,4 +161,40 @@ func runWith(ctx context.Context, bridge, server func(context.Context) error) er
 		return failed
 	}
 	return err
+}
+
+// listenForPlugin listens for the plugin in OpenCode. A server that is not spawned has the token from its user.
+func listenForPlugin(address string, spawned bool) (*opencode.Plugin, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%.100q: want host:port: %w", address, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("%.100q: want an address of the loopback interface, such as 127.0.0.1:4097", address)
+	}
+	token := os.Getenv(opencode.PluginTokenVar)
+	if token == "" && !spawned {
+		return nil, fmt.Errorf("set %s to a secret, here and in the environment of OpenCode", opencode.PluginTokenVar)
+	}
+	if token == "" {
+		token = rand.Text()
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &opencode.Plugin{Listener: l, Token: token}, nil
+}
+
+func pluginCommand(a *app) *cobra.Command {
+	long, example := describe(`Print the plugin for OpenCode, a module in JavaScript. OpenCode loads it from the folder
+plugin of its configuration, or of .opencode in a project.`, "holdfast bridge opencode plugin",
+		"holdfast bridge opencode plugin >~/.config/opencode/plugin/holdfast.js")
+	cmd := &cobra.Command{Use: "plugin", Short: "Print the plugin for OpenCode", Long: long, Example: example,
+		GroupID: groupRun, Args: arguments(0, 0)}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		_, err := a.Stdout.Write(opencode.PluginSource)
+		return err
+	}
+	return cmd
 }

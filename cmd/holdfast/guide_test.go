@@ -20,6 +20,7 @@ const (
 	cluster     = "needs a Kubernetes cluster"
 	agentGuide  = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
 	server      = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
+	pluginTest  = "needs OpenCode: TestBridgePlugin runs such a command, TestPlugin* of test/agents the server"
 	cellGuide   = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
 	acpRunGuide = "TestRunsWithoutAnEditor of test/acp continues a session of an agent"
 	acpGuide    = "TestAnswers of test/acp answers a permission of an agent"
@@ -97,10 +98,14 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 		"drives the retries of a server that behaves like one",
 	"holdfast bridge opencode --url http://127.0.0.1:4096 --spawn -- opencode serve --port 4096": "TestBridgeSpawns " +
 		"runs a bridge with a server of its own",
-	"opencode attach http://127.0.0.1:4096": server,
-	"holdfast sessions --harness opencode":  server,
-	"holdfast prompts":                      server,
-	"holdfast watch":                        server,
+	"holdfast bridge opencode plugin >~/.config/opencode/plugin/holdfast.js":                         pluginTest,
+	"holdfast bridge opencode --plugin 127.0.0.1:4097 --spawn -- opencode serve --port 4096":         pluginTest,
+	"export HOLDFAST_PLUGIN_TOKEN=$(openssl rand -hex 16) HOLDFAST_PLUGIN_URL=http://127.0.0.1:4097": pluginTest,
+	"holdfast bridge opencode --plugin 127.0.0.1:4097":                                               pluginTest,
+	"opencode attach http://127.0.0.1:4096":                                                          server,
+	"holdfast sessions --harness opencode":                                                           server,
+	"holdfast prompts":                                                                               server,
+	"holdfast watch":                                                                                 server,
 }, "README.md": {
 	"git clone https://github.com/holdfast-dev/holdfast": network,
 	"cd holdfast": network,

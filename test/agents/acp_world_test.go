@@ -41,7 +41,7 @@ type acpAgent struct {
 
 var realOpenCode = acpAgent{name: "opencode", args: []string{"acp"}, mode: "build",
 	prepare: func(w *desk) []string {
-		text := strings.Replace(fmt.Sprintf(config, w.model.URL()), `"rm *"`, `"sh *"`, 1)
+		text := strings.Replace(fmt.Sprintf(config, "", w.model.URL()), `"rm *"`, `"sh *"`, 1)
 		w.write(filepath.Join(w.dir, "opencode.json"), text)
 		return []string{"OPENCODE_TEST_HOME=" + w.home, "XDG_DATA_HOME=" + w.home + "/data",
 			"XDG_CONFIG_HOME=" + w.home + "/config", "XDG_CACHE_HOME=" + w.home + "/cache",

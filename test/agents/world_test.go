@@ -28,7 +28,7 @@ import (
 )
 
 // config has a model of the test, and permissions that ask for rm.
-const config = `{"autoupdate": false, "share": "disabled", "enabled_providers": ["mock"],
+const config = `{%s"autoupdate": false, "share": "disabled", "enabled_providers": ["mock"],
  "model": "mock/big", "small_model": "mock/big",
  "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock",
   "options": {"baseURL": %q, "apiKey": "none"},
@@ -46,32 +46,63 @@ type world struct {
 	port   int
 	server *child.Process
 	client *http.Client
+	env    []string // of OpenCode, beside what every test has
+	pure   bool     // OpenCode loads no plugins
 }
 
+// newWorld has a bridge with these options.
 func newWorld(t *testing.T, bridged ...string) *world {
+	t.Helper()
+	w := newServer(t)
+	w.pure = true
+	w.starts()
+	w.bridges(w.url(), nil, bridged...)
+	return w
+}
+
+// newServer is a world without a bridge, whose server is not started yet.
+func newServer(t *testing.T) *world {
 	t.Helper()
 	s := natstest.Start(t)
 	w := &world{T: t, bus: natstest.Bus(t, s), nats: s.URL(), model: mockmodel.Start(), dir: t.TempDir(),
 		home: t.TempDir(), client: &http.Client{Timeout: 20 * time.Second}}
 	t.Cleanup(w.model.Close)
 	service.Run(t, w.bus)
-	w.ok(os.WriteFile(filepath.Join(w.dir, "opencode.json"), fmt.Appendf(nil, config, w.model.URL()), 0o600))
+	w.configures("")
 	if out, err := exec.Command("git", "-C", w.dir, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
 	t.Cleanup(func() { w.write("go") }) // commands that outlived their server end
+	w.port = w.freePort()
+	return w
+}
+
+// configures writes the configuration of OpenCode, which begins with some members of its own.
+func (w *world) configures(more string) {
+	w.Helper()
+	w.ok(os.WriteFile(filepath.Join(w.dir, "opencode.json"), fmt.Appendf(nil, config, more, w.model.URL()), 0o600))
+}
+
+// freePort returns a port that no program has at the moment.
+func (w *world) freePort() int {
+	w.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.ok(err)
-	w.port = l.Addr().(*net.TCPAddr).Port
 	w.ok(l.Close())
-	w.starts()
-	args := append([]string{"bridge", "opencode", "--url", w.url(), "--nats", w.nats}, bridged...)
-	bridge := w.process("the bridge", exec.Command(binary, args...))
-	t.Cleanup(bridge.Kill)
-	natstest.Until(t, "the bridge has marked the server", func() bool {
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// bridges starts a bridge, and waits until it has marked the server.
+func (w *world) bridges(url string, env []string, args ...string) *child.Process {
+	w.Helper()
+	cmd := exec.Command(binary, append([]string{"bridge", "opencode", "--url", url, "--nats", w.nats}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	bridge := w.process("the bridge", cmd)
+	w.Cleanup(bridge.Kill)
+	natstest.Until(w, "the bridge has marked the server", func() bool {
 		return strings.Contains(bridge.Log(), "connected to OpenCode")
 	})
-	return w
+	return bridge
 }
 
 func (w *world) ok(err error) {
@@ -132,7 +163,11 @@ func (w *world) serve() *child.Process {
 		"XDG_CACHE_HOME=" + w.home + "/cache", "XDG_STATE_HOME=" + w.home + "/state",
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 		"OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_SHARE=1", "OPENCODE_DISABLE_EXTERNAL_SKILLS=1",
-		"OPENCODE_DISABLE_CLAUDE_CODE=1", "OPENCODE_PURE=1"}
+		"OPENCODE_DISABLE_CLAUDE_CODE=1"}
+	if w.pure {
+		cmd.Env = append(cmd.Env, "OPENCODE_PURE=1")
+	}
+	cmd.Env = append(cmd.Env, w.env...)
 	p := w.process("OpenCode", cmd)
 	w.Cleanup(p.Kill)
 	return p
@@ -234,15 +269,28 @@ func (w *world) count(id, role string) (n int) {
 // begins makes a session and sends it a message, which names the script of the model.
 func (w *world) begins(script string) (id string) {
 	w.Helper()
+	id = w.opens(script)
+	w.says(id, "Please. <<"+script+">>")
+	return id
+}
+
+// opens makes a session.
+func (w *world) opens(title string) (id string) {
+	w.Helper()
 	var s struct {
 		ID string `json:"id"`
 	}
 	natstest.Until(w, "a session", func() bool {
-		return w.try(http.MethodPost, "/session", map[string]string{"title": script}, &s) == nil
+		return w.try(http.MethodPost, "/session", map[string]string{"title": title}, &s) == nil
 	})
-	w.ok(w.try(http.MethodPost, "/session/"+s.ID+"/prompt_async", map[string]any{
-		"parts": []map[string]string{{"type": "text", "text": "Please. <<" + script + ">>"}}}, nil))
 	return s.ID
+}
+
+// says sends a message to OpenCode, as its screens do.
+func (w *world) says(id, text string) {
+	w.Helper()
+	w.ok(w.try(http.MethodPost, "/session/"+id+"/prompt_async", map[string]any{
+		"parts": []map[string]string{{"type": "text", "text": text}}}, nil))
 }
 
 // types runs a command of a person.

@@ -1,0 +1,198 @@
+package opencode
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	_ "embed" // the plugin is part of the program
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+)
+
+// PluginSource is the plugin for OpenCode, a module in JavaScript without dependencies.
+//
+//go:embed plugin/holdfast.js
+var PluginSource []byte
+
+// Variables in the environment of OpenCode that its plugin reads.
+const (
+	PluginURLVar   = "HOLDFAST_PLUGIN_URL"
+	PluginTokenVar = "HOLDFAST_PLUGIN_TOKEN" //nolint:gosec // the name of a variable
+)
+
+// Limits of a request of the plugin.
+const (
+	pluginBytesMax = 1 << 20
+	pluginReadMax  = 10 * time.Second
+)
+
+// Plugin is where the plugin in OpenCode asks the bridge whether a call may run.
+type Plugin struct {
+	Listener net.Listener // Run closes it
+	Token    string       // what requests have to name; not empty
+}
+
+// Env returns the variables with which a process of OpenCode finds the bridge; none without a plugin.
+func (p *Plugin) Env() []string {
+	if p == nil {
+		return nil
+	}
+	return []string{PluginURLVar + "=http://" + p.Listener.Addr().String(), PluginTokenVar + "=" + p.Token}
+}
+
+// verdict is a reply to the plugin. It asks again after 503.
+type verdict struct {
+	status int
+	text   string
+}
+
+// Verdicts.
+var (
+	permitted   = verdict{status: http.StatusNoContent}
+	notYet      = verdict{http.StatusServiceUnavailable, "the bridge does not follow this process of OpenCode yet"}
+	replaced    = verdict{http.StatusConflict, "the bridge follows another process of OpenCode in place of this one"}
+	isOver      = verdict{http.StatusConflict, "the log has the end of this call: it was closed before it ran"}
+	leaving     = verdict{http.StatusServiceUnavailable, "the bridge ends"}
+	wrongToken  = verdict{http.StatusUnauthorized, "the token is not that of the bridge: compare " + PluginTokenVar}
+	unknownPath = verdict{http.StatusNotFound, "this bridge does not know the request: print its plugin again"}
+)
+
+// pluginRequest is a request of the plugin.
+type pluginRequest struct {
+	Session string   `json:"session"`
+	Call    string   `json:"call"`
+	Marks   []string `json:"marks"` // of the process that asks
+}
+
+// serve answers the plugin until ctx ends. The returned function waits for the last reply.
+func (r *follower) serve(ctx context.Context) (end func()) {
+	p := r.Plugin
+	if p == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	srv := &http.Server{Handler: http.HandlerFunc(r.plugin), ReadTimeout: pluginReadMax,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(p.Listener); !errors.Is(err, http.ErrServerClosed) {
+			r.log.Error("the plugin gets no replies", "err", err)
+		}
+	}()
+	return func() {
+		cancel()
+		_ = srv.Shutdown(context.WithoutCancel(ctx))
+		<-done
+	}
+}
+
+// plugin answers one request of the plugin.
+func (r *follower) plugin(w http.ResponseWriter, req *http.Request) {
+	v := r.verdictOf(w, req)
+	if v.text != "" {
+		http.Error(w, v.text, v.status)
+		return
+	}
+	w.WriteHeader(v.status)
+}
+
+func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
+	if !r.Plugin.knows(req) {
+		return wrongToken
+	}
+	if req.Method != http.MethodPost || req.URL.Path != "/call" {
+		return unknownPath
+	}
+	var q pluginRequest
+	err := json.NewDecoder(http.MaxBytesReader(w, req.Body, pluginBytesMax)).Decode(&q)
+	if err != nil || q.Session == "" || q.Call == "" {
+		return verdict{http.StatusBadRequest, fmt.Sprintf("want a session, a call and marks as JSON: %v", err)}
+	}
+	l, v := r.lifeOf(q.Marks)
+	if l == nil {
+		return v
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	return r.mayRun(ctx, l, q)
+}
+
+// knows reports whether a request names the token.
+func (p *Plugin) knows(req *http.Request) bool {
+	said, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(p.Token))
+	return ok && p.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// lifeOf returns the process of OpenCode that has these marks, if it is the one that the bridge follows.
+func (r *follower) lifeOf(marks []string) (*life, verdict) {
+	l := r.serving.Load()
+	switch {
+	case l == nil:
+		return nil, notYet
+	case slices.Contains(marks, l.mark):
+		return l, verdict{}
+	case len(incarnations(marks, r.marksPrefix(l.h.ID()))) > 0:
+		return nil, replaced
+	}
+	return nil, notYet
+}
+
+// mayRun waits until the log has the begin of a call, and this process has the session by the log. A call that the log
+// has closed does not run.
+func (r *follower) mayRun(ctx context.Context, l *life, q pluginRequest) verdict {
+	for {
+		r.mu.Lock()
+		c, changed, s := r.translator.callOf(q.Session, q.Call), r.changed, l.handle(ident("ses", q.Session))
+		over := c != nil && c.done
+		r.mu.Unlock()
+		if over {
+			return isOver
+		}
+		if c != nil && s != nil && s.State().Tools[c.id] != nil {
+			err := s.Confirm(ctx)
+			switch {
+			case err == nil && s.State().Tools[c.id] != nil:
+				return permitted
+			case errors.Is(err, harness.ErrFenced):
+				l.owe(s.ID(), true)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if l.ctx.Err() != nil {
+				return notYet
+			}
+			return leaving
+		}
+	}
+}
+
+// callOf returns the newest call of a session that has an id of OpenCode: that of the provider or of the part. nil
+// without one.
+func (t *Translator) callOf(session, id string) (found *call) {
+	s := t.sessions[ident("ses", session)]
+	if s == nil {
+		return nil
+	}
+	for key, c := range s.calls {
+		mine := key == id || slices.ContainsFunc(c.names, func(name string) bool {
+			return name == id || strings.HasSuffix(name, "/"+id)
+		})
+		if mine && c.turn != nil && (found == nil || found.done) {
+			found = c
+		}
+	}
+	return found
+}
