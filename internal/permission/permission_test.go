@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // copiers are the users that copy a cell.
@@ -81,6 +82,71 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	}
 	if _, err := Users(c, nil, nil, nil, Copiers{Backup: []string{""}, Restore: []string{""}}); err == nil {
 		t.Error("copiers without names")
+	}
+}
+
+// TestNoUserPublishesForAnother: a user publishes below its own name only. Of the verbs a harness has those of the
+// table, a person all but those of operators, and one that copies the cell none.
+func TestNoUserPublishesForAnother(t *testing.T) {
+	c := cell(t)
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	askers := map[string]events.Asker{"harness-h": {Class: events.ClassHarness, ID: "h"},
+		"p": {Class: events.ClassPerson, ID: "p"}, "o": {Class: events.ClassPerson, ID: "o"}, "b": {}, "r": {}}
+	others := []string{"dev.log.x.s.harness", "dev.log.h.s.ledger", "$KV.dev_state.session.h.s",
+		"$KV.dev_state.work.h.s", "$KV.dev_leases.harness.x.1", "$KV.dev_leases.ticket.x",
+		"$KV.dev_leases.service.retry.1", "$KV.dev_leases.claim.1", "$O.dev_objects.C.1", "$O.dev_objects.M.1",
+		"dev.timer.retry.h.s", "dev.due.retry.h.s", "dev.feed.session.opened", "dev.parked.malformed.h.s",
+		"dev.nudge.x", "dev.progress.x.s"}
+	for _, who := range []string{"harness.x", "person.x", "service.ledger"} {
+		others = append(others, "$O.dev_objects.C."+who+".1", "$O.dev_objects.M."+who+".1")
+	}
+	for _, s := range namesOf(c).streams() {
+		for _, verb := range []string{"PURGE", "DELETE", "UPDATE", "CREATE", "MSG.DELETE", "SNAPSHOT"} {
+			others = append(others, "$JS.API.STREAM."+verb+"."+s)
+		}
+	}
+	for _, u := range users {
+		if u.Service != "" {
+			continue
+		}
+		may := func(subject string) bool {
+			by := func(p string) bool { return covers(p, subject) }
+			return slices.ContainsFunc(u.Grant.Publish, by) && !slices.ContainsFunc(u.Grant.PublishDeny, by)
+		}
+		for _, s := range others {
+			if may(s) {
+				t.Errorf("%s may publish to %s", u.Name, s)
+			}
+		}
+		own := askers[u.Name]
+		for _, v := range request.Table() {
+			want := own.Class == events.ClassHarness && v.Harness || u.Name == "o" || u.Name == "p" && !v.Operator
+			if got := own.ID != "" && may(c.AskSubject(v.Service, v.Verb, own)); got != want {
+				t.Errorf("%s may ask for %s %s: %v", u.Name, v.Service, v.Verb, got)
+			}
+			for _, who := range []events.Asker{{}, {Class: events.ClassHarness, ID: "x"},
+				{Class: events.ClassPerson, ID: "x"}} {
+				if s := c.AskSubject(v.Service, v.Verb, who); may(s) {
+					t.Errorf("%s may publish to %s", u.Name, s)
+				}
+			}
+		}
+	}
+}
+
+// TestLimitsOfAnAccount: each user that is not a service has limits of its own, so that no connection of one takes what
+// those of others need.
+func TestLimitsOfAnAccount(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"}, Copiers{Backup: []string{"b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limits = "limits: { max_connections: 256, max_subscriptions: 100000, max_payload: 589824, max_leafnodes: 0 }"
+	if n := strings.Count(Conf(users), limits); n != 4 {
+		t.Errorf("%d of 4 accounts have %s:\n%s", n, limits, Conf(users))
 	}
 }
 

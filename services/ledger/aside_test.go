@@ -1027,11 +1027,21 @@ func TestLargeDocumentsOfOneHarness(t *testing.T) {
 		t.Fatalf("documents of %d bytes: too small to tell anything", n)
 	}
 	quiet := events.Ref{Harness: "quiet", Session: "s"}
+	facts := []events.Fact{events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+	for n := range calls {
+		facts = append(facts, events.ToolStarted{Call: fmt.Sprint(pad, n), Turn: "t", Name: "bash"})
+	}
+	large := w.stored(quiet, 0, facts...)
+	w.fold(f, large)
+	if n := len(w.load(events.SessionKey(quiet))); n <= documentSmall {
+		t.Fatalf("a document of %d bytes: it is small", n)
+	}
 	var batch []bus.Message
 	for i, r := range refs {
 		batch = append(batch, w.stored(r, last[i], events.UsageReported{Turn: "t", Model: "m"}))
 	}
-	batch = append(batch, w.stored(quiet, 0, events.SessionOpened{Incarnation: "1"}))
+	batch = append(batch, w.stored(quiet, large.Seq, events.UsageReported{Turn: "t", Model: "m"}))
 	w.fold(f, batch...)
 	aside, stored := 0, 0
 	for i, r := range refs {

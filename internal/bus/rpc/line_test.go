@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -49,4 +50,36 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	}
 	open <- true
 	<-end
+}
+
+// TestQueuesOfAskersTakeTurns: all places are taken, and one asker has two waiting requests. Of the places that become
+// free, it gets the first, and another asker that waits gets the next.
+func TestQueuesOfAskersTakeTurns(t *testing.T) {
+	p := newPlaces()
+	who := func(n int) signer { return signer(events.Asker{Class: "harness", ID: fmt.Sprint(n)}) }
+	begun, open := make(chan int, requestsAtOnceMax), make(chan bool)
+	request := func(n int) {
+		run := func() { begun <- n; <-open }
+		if !p.enter(who(n), job{run: run, refuse: func() { t.Error("a request is refused") }}) {
+			t.Fatal("a request is refused")
+		}
+	}
+	for n := range requestsAtOnceMax {
+		request(n % (requestsAtOnceMax / (askerAtOnceMax - 1)))
+		<-begun
+	}
+	first, second := 1000, 1001
+	for _, n := range []int{first, first, second} {
+		request(n)
+	}
+	for i, want := range []int{first, second, first} {
+		open <- true
+		if got := <-begun; got != want {
+			t.Errorf("place %d: a request of %d, want %d", i, got, want)
+		}
+	}
+	for range requestsAtOnceMax {
+		open <- true
+	}
+	<-p.end()
 }
