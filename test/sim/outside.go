@@ -17,6 +17,7 @@ const (
 	againOneIn   = 25 // call Ask again under the same id
 	deafOneIn    = 2  // sessions whose agent takes no request for decisions
 	oldOneIn     = 60 // decisions of a ledger that does not write owed
+	refuseOneIn  = 20 // refuse a decision, or one that the open turn brings
 	repeatOneIn  = 40 // store a receipt once more, or under an epoch that has ended
 )
 
@@ -264,6 +265,59 @@ func (p *process) unread(st *session.State, call string) bool {
 		brought := carried && q.Turn != st.Turn.ID
 		if q.Call == call && (q.Status == session.Answered || q.Status == session.Rejected) && !brought &&
 			p.absent[decision{st.Ref(), id}] != attends {
+			return true
+		}
+	}
+	return false
+}
+
+// readsOthers reports whether the call of a question may end with its decision: the agent has, or now gets, what was
+// decided about the other questions of the call, and waits for none of them.
+func (p *process) readsOthers(st *session.State, prompt string) bool {
+	call := st.Prompts[prompt].Call
+	if c := st.Tools[call]; c == nil || c.Epoch != st.Epoch {
+		return true // the end of the call is not the receipt
+	}
+	for id, q := range st.Prompts {
+		if q.Call != call || id == prompt {
+			continue
+		}
+		_, brought := st.Carries(id)
+		if q.Status == session.Awaiting || p.absent[decision{st.Ref(), id}] != attends && !brought {
+			return false
+		}
+	}
+	return true
+}
+
+// handWithOthers hands out a decision, and those about the other questions of the call that ends with it.
+func (p *process) handWithOthers(st *session.State, prompt string) {
+	call := st.Prompts[prompt].Call
+	c := st.Tools[call]
+	p.hand(st.Ref(), prompt)
+	for _, id := range sorted(st.Prompts) {
+		if c != nil && c.Epoch == st.Epoch && id != prompt && st.Prompts[id].Call == call {
+			p.hand(st.Ref(), id)
+		}
+	}
+}
+
+// refuse says that the harness cannot use a decision: people see that.
+func (p *process) refuse(st *session.State, prompt string) {
+	if p.append(st, st.Epoch, events.PromptDelivered{Prompt: prompt, Refused: "no"}) {
+		p.w.delivered[decision{st.Ref(), prompt}] = true
+		p.w.report.Refused++
+	}
+}
+
+// refusesBrought refuses a decision that the open turn brings, and of which no owner has given the receipt.
+func (p *process) refusesBrought(st *session.State) bool {
+	if st.Turn == nil || st.Turn.Epoch != st.Epoch {
+		return false
+	}
+	for _, c := range st.Turn.Prompts {
+		if c.Had == 0 {
+			p.refuse(st, c.Prompt)
 			return true
 		}
 	}

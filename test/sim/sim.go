@@ -185,6 +185,8 @@ type Report struct {
 	Outside    int // questions that belong to no turn
 	GaveUp     int // Asks that gave up, and no turn brings what they waited for
 	Unasked    int // prompts that a process adopted without an Ask
+	Refused    int // decisions that a harness could not use
+	InOneCall  int // second questions of a call
 	Again      int // Asks under the same id after that
 	Old        int // decisions that a ledger from before the rule has stored
 	Bounded    int // sessions at the bound on turns for decisions

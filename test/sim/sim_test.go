@@ -86,7 +86,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Decisions, sum.Delivered, sum.Itself = sum.Decisions+r.Decisions, sum.Delivered+r.Delivered,
 			sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
-		sum.Unasked += r.Unasked
+		sum.Unasked, sum.Refused, sum.InOneCall = sum.Unasked+r.Unasked, sum.Refused+r.Refused,
+			sum.InOneCall+r.InOneCall
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale
 		sum.TakenBack += r.TakenBack
@@ -113,6 +114,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"receipts after the turn that asked":           sum.Late, "repeated receipts": sum.Twice,
 		"receipts of an epoch that had ended": sum.Stale, "messages taken back after a stop": sum.TakenBack,
 		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"],
+		"refused decisions": sum.Refused, "second questions of a call": sum.InOneCall,
 		"failed compactions":  sum.Counted["compaction.failed"],
 		"compactions":         sum.Counted["compaction.completed"],
 		"messages taken back": sum.Counted["message.withdrawn"],
@@ -146,6 +148,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
 		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15",
 		sim.UnaskedNotSaid: "V15",
+		sim.RefusedStays:   "V15: turn",
 		sim.StopReleased:   "V1", // V10 for the queue, V15 for decisions
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {

@@ -177,6 +177,7 @@ func (p *process) act(st *session.State) {
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
 	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.appendUnattended(st):
+	case p.w.chance(refuseOneIn) && p.refusesBrought(st):
 	case p.w.chance(againOneIn) && p.asksAgain(st):
 	case p.w.chance(adoptOneIn) && p.adoptsLate(st):
 	case p.takesDecisions(st):
@@ -276,16 +277,20 @@ func (p *process) takesDecisions(st *session.State) bool {
 		over := q.Turn != "" && (st.Turn == nil || st.Turn.ID != q.Turn) && st.Tools[q.Call] == nil
 		absent := p.absent[decision{st.Ref(), id}] != attends
 		// no Ask of a turn that is over waits for it
-		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent {
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent || !p.readsOthers(st, id) {
 			continue
 		}
 		if !p.readsOn(st) {
 			return true
 		}
-		if st.Prompts[id] != q || q.Status == session.Awaiting {
+		if st.Prompts[id] != q || q.Status == session.Awaiting || !p.readsOthers(st, id) {
 			return true // another writer settled it, or a person took the answer back
 		}
-		p.hand(st.Ref(), id)
+		if !p.w.settling && p.w.chance(refuseOneIn) {
+			p.refuse(st, id)
+			return true
+		}
+		p.handWithOthers(st, id)
 		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
 			p.append(st, st.Epoch, events.ToolCompleted{Call: q.Call})
 		} else {
@@ -328,7 +333,11 @@ func (p *process) inTurn(st *session.State) {
 // ask opens a question, or two at once.
 func (p *process) ask(st *session.State, turn string) {
 	facts := p.question(turn)
-	if p.w.chance(3) {
+	if f, ok := facts[len(facts)-1].(events.PromptRequested); ok && f.Call != "" && p.w.chance(2) {
+		f.Prompt = p.w.id("p")
+		facts = append(facts, f) // in the same call
+		p.w.report.InOneCall++
+	} else if p.w.chance(3) {
 		facts = append(facts, p.question(turn)...)
 	}
 	p.append(st, st.Epoch, facts...)
