@@ -85,7 +85,7 @@ type Session struct {
 	want    uint64 // the log has at least this place, by a nudge
 	hinted  bool   // a nudge arrived since the last read began
 	reading bool   // a goroutine reads towards it
-	ahead   uint64 // how far the log is, as far as the process has heard
+	ahead   uint64 // how far the log is, as far as the process knows
 	pinged  time.Time
 }
 
@@ -118,7 +118,7 @@ func (s *Session) Context() context.Context {
 	return s.ctx
 }
 
-// State is a copy of the session as it is known here: all that this process has stored, and what it has heard of
+// State is a copy of the session as it is known here: all that this process has stored, and what it has read of
 // others. It reads nothing, so it may lag behind the log, and it stays as it is once the session is not this process's
 // any more.
 func (s *Session) State() *session.State {
@@ -220,9 +220,9 @@ func (s *Session) Progress() {
 func (s *Session) Regain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		footing, why, resumed := s.ownership, s.why, s.resumed
+		state, why, resumed := s.ownership, s.why, s.resumed
 		s.mu.Unlock()
-		switch footing {
+		switch state {
 		case owner:
 			return nil
 		case apart:

@@ -61,7 +61,7 @@ type Worker struct {
 	TurnsMax int
 }
 
-// watch follows the work view: the certain way to hear what is asked, while nudges are the quick one.
+// watch follows the work view: the certain way to learn what is asked, while nudges are the quick one.
 func (h *Harness) watch() {
 	if err := h.bus.KV.Watch(h.ctx, kv.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
 		h.log.Error().Str("id", h.cfg.ID).AnErr("err",

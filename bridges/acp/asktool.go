@@ -247,7 +247,7 @@ func (t *AskTool) Run(ctx context.Context) error {
 	if t.progressEvery == 0 {
 		t.progressEvery = askProgress
 	}
-	go t.hear()
+	go t.receive()
 	in := bufio.NewReader(t.In)
 	for {
 		line, err := agent.ReadLine(in)
@@ -350,8 +350,8 @@ func (t *AskTool) progress(c toolCall, token json.RawMessage) {
 	}
 }
 
-// hear takes in the answers of the proxy.
-func (t *AskTool) hear() {
+// receive records the answers of the proxy.
+func (t *AskTool) receive() {
 	in := bufio.NewReader(t.conn)
 	for {
 		line, err := agent.ReadLine(in)
@@ -409,7 +409,7 @@ func (t *AskTool) finish(id string) *toolCall {
 	return &c
 }
 
-func (t *AskTool) tell(a toolAsked) { _, _ = t.conn.Write(append(encode(a), '\n')) } // its end is heard
+func (t *AskTool) tell(a toolAsked) { _, _ = t.conn.Write(append(encode(a), '\n')) } // receive notices its end
 
 func (t *AskTool) say(line []byte) {
 	t.mu.Lock()

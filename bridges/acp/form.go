@@ -98,7 +98,7 @@ func (p *Proxy) elicitationAsked(a *ask, m message) {
 		return
 	}
 	c := s.calls[text(params["toolCallId"])]
-	s.heard()
+	s.atWork()
 	q := &prompt{s: s, msg: m, about: c}
 	p.newPrompt(a, q)
 	message := text(params["message"])

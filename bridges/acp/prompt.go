@@ -88,7 +88,7 @@ type native struct {
 func (p *Proxy) callOf(s *session, about map[string]json.RawMessage) *call {
 	acp := text(about["toolCallId"])
 	c := s.calls[acp]
-	s.heard()
+	s.atWork()
 	switch {
 	case c != nil && !c.lost:
 		c.merge(about)

@@ -587,8 +587,8 @@ func (p *Proxy) goOn(s *session) {
 	}{s.acp, []block{{"text", said}}})))
 }
 
-// heard notes that the agent works on the turn: it has read what it was sent.
-func (s *session) heard() {
+// atWork records that the agent works on the turn: it has read what it was sent.
+func (s *session) atWork() {
 	if s.current != nil && !s.current.lost {
 		s.said = nil
 	}

@@ -212,18 +212,18 @@ func (p *Proxy) updated(m message) {
 	s.shown = s.shown || s.loading
 	switch kind := text(u["sessionUpdate"]); kind {
 	case "tool_call", "tool_call_update":
-		s.heard()
+		s.atWork()
 		p.callUpdated(s, u, m.raw)
 		return
 	case "usage_update":
 		p.used(s, u)
 	case "agent_message_chunk":
-		s.heard()
+		s.atWork()
 		if s.turn != nil && text(members(u["content"])["text"]) != "" {
 			s.turn.hadOutput = true
 		}
 	case "agent_thought_chunk", "plan":
-		s.heard()
+		s.atWork()
 	case "current_mode_update", "config_option_update":
 		s.settings.updated(s.acp, u)
 	case "user_message_chunk", "available_commands_update", "session_info_update":

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Limits of what is remembered of pings. Above one of them sessions count as heard from at that instant, which delays
+// Limits of what is remembered of pings. Above one of them sessions count as active at that instant, which delays
 // the report of a stall and never makes a false one.
 const (
 	pingsMax        = 200_000 // sessions, of all harnesses
@@ -26,7 +26,7 @@ const (
 )
 
 // Activity knows when each session last sent a ping, by this process's clock. It is the only input of a decider that is
-// not in the log. Losing it is harmless: all sessions count as heard from when a process starts to listen, when the
+// not in the log. Losing it is harmless: all sessions count as active when a process starts to listen, when the
 // broker was away, and when the process itself did not run.
 type Activity struct {
 	hints pings
@@ -34,7 +34,7 @@ type Activity struct {
 	link  Link
 
 	mu    sync.Mutex
-	since time.Time          // all sessions count as heard from at this instant
+	since time.Time          // all sessions count as active at this instant
 	last  map[string]*pinged // by harness
 	count int                // sessions in last
 	beat  time.Time          // when this process was last known to run
@@ -42,7 +42,7 @@ type Activity struct {
 
 // pinged is what is remembered of the sessions of one harness.
 type pinged struct {
-	since time.Time            // they all count as heard from at this instant
+	since time.Time            // they all count as active at this instant
 	last  map[string]time.Time // by session
 }
 
@@ -54,7 +54,7 @@ type pings interface {
 // connection counts how often it was restored.
 type connection interface{ Reconnects() uint64 }
 
-// NewActivity returns an Activity in which all sessions are heard from now.
+// NewActivity returns an Activity in which all sessions are active now.
 func NewActivity(b *bus.Bus) *Activity { return newActivity(b.Hints, b, time.Now()) }
 
 func newActivity(hints pings, conn connection, now time.Time) *Activity {
@@ -85,15 +85,15 @@ func (h *Activity) Beat(ctx context.Context) error {
 	}
 }
 
-// Of returns when a session was last heard from, by the clock that reads now. After the broker was away all sessions
-// count as heard from, because pings may be lost.
+// Of returns when a session was last active, by the clock that reads now. After the broker was away all sessions
+// count as active, because pings may be lost.
 func (h *Activity) Of(r events.Ref, now time.Time) time.Time {
 	here := time.Now()
 	h.link.Restored(h.conn.Reconnects(), func() bool { h.all(here); return true })
 	return now.Add(-here.Sub(h.of(r, here)))
 }
 
-// runs records that this process runs. After a standstill all sessions count as heard from: their pings are still
+// runs records that this process runs. After a standstill all sessions count as active: their pings are still
 // unread.
 func (h *Activity) runs(now time.Time) {
 	h.mu.Lock()
@@ -144,13 +144,13 @@ func (h *Activity) makeRoom(p *pinged, now time.Time) {
 	most.last, most.since = map[string]time.Time{}, now
 }
 
-// forget makes every session count as heard from at now.
+// forget makes every session count as active at now.
 func (h *Activity) forget(now time.Time) {
 	clear(h.last)
 	h.since, h.count = now, 0
 }
 
-// all makes every session count as heard from at now.
+// all makes every session count as active at now.
 func (h *Activity) all(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestStandstill: after a standstill all sessions count as heard from, whichever part of the process runs first.
+// TestStandstill: after a standstill all sessions count as active, whichever part of the process runs first.
 // Without one they do not (T18).
 func TestStandstill(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -22,25 +22,25 @@ func TestStandstill(t *testing.T) {
 			h.record(r, at(s))
 		}
 	}
-	if heard := h.of(r, at(60)); !heard.Equal(at(10)) {
-		t.Errorf("heard of at %s, want 10 s", heard.Sub(began))
+	if active := h.of(r, at(60)); !active.Equal(at(10)) {
+		t.Errorf("active at %s, want 10 s", active.Sub(began))
 	}
-	if heard := h.of(r, at(90)); !heard.Equal(at(90)) {
-		t.Errorf("after a standstill: heard of at %s, want 90 s", heard.Sub(began))
+	if active := h.of(r, at(90)); !active.Equal(at(90)) {
+		t.Errorf("after a standstill: active at %s, want 90 s", active.Sub(began))
 	}
 	h.record(r, at(91))
 	h.runs(at(120))
-	if heard := h.of(r, at(121)); !heard.Equal(at(120)) {
-		t.Errorf("after another one: heard of at %s, want 120 s", heard.Sub(began))
+	if active := h.of(r, at(121)); !active.Equal(at(120)) {
+		t.Errorf("after another one: active at %s, want 120 s", active.Sub(began))
 	}
 	h.all(at(122))
-	if heard := h.of(r, at(123)); !heard.Equal(at(122)) {
-		t.Errorf("when all were counted as heard of: heard of at %s, want 122 s", heard.Sub(began))
+	if active := h.of(r, at(123)); !active.Equal(at(122)) {
+		t.Errorf("when all were counted as active of: active at %s, want 122 s", active.Sub(began))
 	}
 }
 
 // TestAFloodOfPingsReachesNoOtherHarness: a harness that sends pings for sessions without number is remembered up to a
-// limit, and makes only its own sessions count as heard from.
+// limit, and makes only its own sessions count as active.
 func TestAFloodOfPingsReachesNoOtherHarness(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	session := func(harness string, i int) events.Ref { return events.Ref{Harness: harness, Session: fmt.Sprint(i)} }
@@ -57,8 +57,8 @@ func TestAFloodOfPingsReachesNoOtherHarness(t *testing.T) {
 	}
 	for r, want := range map[events.Ref]time.Time{other: began.Add(time.Millisecond), silent: began,
 		session("h1", 0): now} {
-		if heard := h.of(r, now); !heard.Equal(want) {
-			t.Errorf("%s: heard of at %s, want %s", r, heard.Sub(began), want.Sub(began))
+		if active := h.of(r, now); !active.Equal(want) {
+			t.Errorf("%s: active at %s, want %s", r, active.Sub(began), want.Sub(began))
 		}
 	}
 }
@@ -75,8 +75,8 @@ func TestAFloodOfPingsByManyHarnesses(t *testing.T) {
 		h.record(events.Ref{Harness: fmt.Sprint("h", i%8), Session: fmt.Sprint(i)}, now)
 	}
 	h.record(events.Ref{Harness: "few", Session: "another"}, now) // there is no room for it
-	if heard := h.of(few, now); !heard.Equal(began) || h.count >= pingsMax {
-		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), h.count)
+	if active := h.of(few, now); !active.Equal(began) || h.count >= pingsMax {
+		t.Errorf("active at %s, %d are remembered", active.Sub(began), h.count)
 	}
 	for i := range 2 * pingsMax {
 		h.record(events.Ref{Harness: fmt.Sprint("h", i%8), Session: fmt.Sprint(i)}, now)
@@ -84,8 +84,8 @@ func TestAFloodOfPingsByManyHarnesses(t *testing.T) {
 			t.Fatalf("%d are remembered", h.count)
 		}
 	}
-	if heard := h.of(few, now); !heard.Equal(began) {
-		t.Errorf("heard of at %s", heard.Sub(began))
+	if active := h.of(few, now); !active.Equal(began) {
+		t.Errorf("active at %s", active.Sub(began))
 	}
 	for i := range harnessesMax + 1 {
 		h.record(events.Ref{Harness: fmt.Sprint("n", i), Session: "s"}, now)

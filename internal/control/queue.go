@@ -42,8 +42,8 @@ type ready struct {
 
 // ahead decides on a session for a future instant. It returns nil if there is nothing to append then, or an effect:
 // that runs at the instant.
-func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *ready {
-	d, err := l.cfg.Decide(ctx, s, look, l.Source(ctx))
+func (l *Loop) ahead(ctx context.Context, s *session.State, at events.Clock) *ready {
+	d, err := l.cfg.Decide(ctx, s, at, l.Source(ctx))
 	if err != nil || len(d.Facts) == 0 || d.Effect != nil {
 		return nil
 	}

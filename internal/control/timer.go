@@ -41,15 +41,15 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now e
 
 // alarm sets the session's alarm at the broker, unless this process has set the same one. An alarm of a process that
 // has decided on a later commit stays.
-func (l *Loop) alarm(ctx context.Context, w *check, look time.Time) error {
+func (l *Loop) alarm(ctx context.Context, w *check, at time.Time) error {
 	r := w.ref
 	l.mu.Lock()
-	known := l.timers[r].Equal(look)
+	known := l.timers[r].Equal(at)
 	l.mu.Unlock()
 	if known {
 		return nil
 	}
-	t := timer.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look), Seq: w.seq}
+	t := timer.Timer{What: l.cfg.Service, Ref: r, Due: at, Body: alarmBody(at), Seq: w.seq}
 	switch err := l.bus.Timers.Set(ctx, t); {
 	case errors.Is(err, bus.ErrLostRace):
 		return nil
@@ -60,12 +60,12 @@ func (l *Loop) alarm(ctx context.Context, w *check, look time.Time) error {
 	if len(l.timers) >= timersKnownMax {
 		clear(l.timers)
 	}
-	l.timers[r] = look
+	l.timers[r] = at
 	l.mu.Unlock()
 	return nil
 }
 
-func alarmBody(look time.Time) []byte { return []byte(look.UTC().Format(time.RFC3339Nano)) }
+func alarmBody(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339Nano)) }
 
 // alarms checks sessions whose timers have fired.
 type alarms struct{ l *Loop }

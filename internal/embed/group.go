@@ -47,7 +47,7 @@ type group struct {
 	waiting []waiter
 	err     error // final
 	marks   map[string]uint64
-	wake    chan struct{}
+	signal  chan struct{}
 
 	// of the goroutine in run alone
 	streams map[string]*files
@@ -88,7 +88,7 @@ func boot() string {
 
 // newGroup syncs everything below a data directory whose broker does not run yet, and mirrors it.
 func newGroup(dir string, fail func(error), log zerolog.Logger) (*group, error) {
-	g := &group{mirror: mirror{dir}, fail: fail, log: log, marks: map[string]uint64{}, wake: make(chan struct{}, 1),
+	g := &group{mirror: mirror{dir}, fail: fail, log: log, marks: map[string]uint64{}, signal: make(chan struct{}, 1),
 		streams: map[string]*files{}}
 	was, _, err := g.mirror.state()
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *group) run(ctx context.Context) {
 		case <-ctx.Done():
 			g.stop(fmt.Errorf("%w: the server has ended", context.Canceled))
 			return
-		case <-g.wake:
+		case <-g.signal:
 			err = g.round()
 		case <-sweep.C:
 			err = g.sweep()
@@ -181,7 +181,7 @@ func (g *group) synced(ctx context.Context, stream string, seq uint64) (mark uin
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
 	select {
-	case g.wake <- struct{}{}:
+	case g.signal <- struct{}{}:
 	default:
 	}
 	select {
@@ -271,12 +271,12 @@ func (g *group) sweep() error {
 		return err
 	}
 	g.sweeps++
-	var looks []outdated
+	var stale []outdated
 	if g.sweeps%copySweeps == 0 {
 		for _, home := range homes {
-			o, err := g.mirror.look(home, g.sweeps%linkSweeps == 0)
+			o, err := g.mirror.compare(home, g.sweeps%linkSweeps == 0)
 			if g.warn(filepath.Base(home), err); err == nil {
-				looks = append(looks, o)
+				stale = append(stale, o)
 			}
 		}
 	}
@@ -293,10 +293,10 @@ func (g *group) sweep() error {
 			g.warn(stream, g.drop(stream, b))
 		}
 	}
-	if len(looks) == 0 {
+	if len(stale) == 0 {
 		return nil
 	}
-	for _, o := range looks {
+	for _, o := range stale {
 		g.warn(filepath.Base(o.home), g.mirror.keep(o))
 	}
 	g.warn("marks", g.note())
@@ -370,7 +370,7 @@ func (b *files) sync(m mirror, want uint64) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := b.scan(); err != nil { // after the look: a block with a successor is complete
+		if err := b.scan(); err != nil { // after the comparison: a block with a successor is complete
 			return err
 		}
 		if err := b.flush(); err != nil {

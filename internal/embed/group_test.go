@@ -297,7 +297,7 @@ func TestMirrorOfAMoment(t *testing.T) {
 	state := func(seq byte) string { return string([]byte{consumerMagic, consumerVersion, seq, seq, seq, seq, 0, 0}) }
 	write(t, consumerAt(home, consumerFile), state(1))
 	again("first")
-	o, err := m.look(home, true)
+	o, err := m.compare(home, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,8 +236,8 @@ type outdated struct {
 	gone   []string               // paths in the mirror
 }
 
-// look finds what the mirror of a stream lacks: states of consumers, and with blocks also those.
-func (m mirror) look(home string, blocks bool) (o outdated, err error) {
+// compare returns what the mirror of a stream lacks: states of consumers, and with blocks also those.
+func (m mirror) compare(home string, blocks bool) (o outdated, err error) {
 	o = outdated{home: home, states: map[string][]byte{}, blocks: map[string]os.FileInfo{}}
 	states, err := filepath.Glob(filepath.Join(home, "obs", "*", consumerFile))
 	if err != nil {
@@ -298,14 +298,14 @@ func (m mirror) gone(o *outdated, dir, pattern string) error {
 
 // refresh brings the mirror of a stream up to date while the broker does not run and all is synced.
 func (m mirror) refresh(home string) error {
-	o, err := m.look(home, true)
+	o, err := m.compare(home, true)
 	if err != nil {
 		return err
 	}
 	return m.keep(o)
 }
 
-// keep brings the mirror of a stream up to date, after all streams were synced up to the look.
+// keep brings the mirror of a stream up to date, after all streams were synced up to the comparison.
 func (m mirror) keep(o outdated) error {
 	stream := filepath.Base(o.home)
 	if _, err := m.copyMeta(o.home, stream); err != nil {

@@ -45,8 +45,8 @@ func add(to map[string][]string, folder, name string) {
 	}
 }
 
-// gather reads the repository for stories and tests that cite an id.
-func gather(root fs.FS) (evidence, error) {
+// collect reads the repository for stories and tests that cite an id.
+func collect(root fs.FS) (evidence, error) {
 	tree, err := repolint.Load(root)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ var pages = []string{"behaviours.md", "contract.md"}
 // Each behaviour, invariant and rule of the contract names the stories and tests that show it, and each has at
 // least one.
 func TestEveryIDIsShown(t *testing.T) {
-	e, err := gather(os.DirFS(repository))
+	e, err := collect(os.DirFS(repository))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func hasTest(t *testing.T, folder, name string) bool {
 // The lists are printed below their headings, again over what was printed before, and an id without evidence
 // is reported.
 func TestShown(t *testing.T) {
-	e, err := gather(fstest.MapFS{
+	e, err := collect(fstest.MapFS{
 		"pkg/x/testdata/p14-chat.story": {Data: []byte("A message (R2).\n\n-- facts --\nP7 is data\n")},
 		"pkg/x/testdata/s21-end.story":  {Data: []byte("An end.\n\n")},
 		"pkg/x/x_test.go": {

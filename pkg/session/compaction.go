@@ -44,7 +44,7 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
 	case fact.Reason == events.CompactMidStream && f.Turn != nil:
 		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
-	case fact.FollowUp == events.FollowContinue && f.Turn != nil: // it has not heard yet that it is to stop
+	case fact.FollowUp == events.FollowContinue && f.Turn != nil: // it does not know yet that it is to stop
 		f.Compaction.Turn = f.Turn.ID
 	case fact.FollowUp == events.FollowContinue && f.LastTurn != nil:
 		f.Compaction.Turn = f.LastTurn.ID

@@ -190,7 +190,7 @@ func (f *fold) ignore(why string, spec *events.Spec) {
 	}
 }
 
-// admit reports whether the writer may be heard at all: "" or why not.
+// admit reports whether the writer may append at all: "" or why not.
 func (f *fold) admit() string {
 	switch fact := f.e.Fact.(type) {
 	case events.SessionOpened:
@@ -226,7 +226,7 @@ func (f *fold) ownerSource() string {
 	return f.owner
 }
 
-// apply hands a fact that may be heard to its family: "" if it counted, or why it changed nothing.
+// apply passes a fact that is permitted to its family: "" if it counted, or why it changed nothing.
 func (f *fold) apply() string {
 	switch fact := f.e.Fact.(type) {
 	case events.SessionOpened:

@@ -424,7 +424,7 @@ const reasonStopped = "stopped"
 // Of reports whether the stop is of this turn. It may be nil.
 func (p *PendingStop) Of(turn string) bool { return p != nil && p.Turn == turn }
 
-// turnStopped ends the turn, or is the receipt for one that ended before its stop was heard of.
+// turnStopped ends the turn, or is the receipt for one that ended before its stop was known.
 func (f *fold) turnStopped(fact events.TurnStopped) string {
 	asked := f.Pending.Stop
 	if !asked.Of(fact.Turn) {

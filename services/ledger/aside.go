@@ -389,17 +389,17 @@ func (f *folder) workApart(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	var unknown map[events.Ref]uint64
-	look := time.Now().Add(f.lookEvery)
+	readAt := time.Now().Add(f.readNotesEvery)
 	for {
 		now := time.Now() // only schedules attempts
-		if f.active.Load() && !look.After(now) {
+		if f.active.Load() && !readAt.After(now) {
 			found, err := f.findNotes(ctx, unknown)
 			if err != nil && ctx.Err() == nil {
 				f.log.Warn().AnErr("err", err).Msg("notes of sessions set aside were not read: again in a minute")
 			}
-			unknown, look = found, now.Add(f.lookEvery)
+			unknown, readAt = found, now.Add(f.readNotesEvery)
 		}
-		next := f.lookEvery
+		next := f.readNotesEvery
 		for _, r := range f.apart.due(now, &next) {
 			all.Go(func() {
 				defer f.apart.leave(r.Harness)

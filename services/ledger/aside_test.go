@@ -846,7 +846,7 @@ func TestANoteThatNoProcessKnows(t *testing.T) {
 		t.Fatalf("an inactive process works on it: %v", err)
 	}
 	f.active.Store(true)
-	f.lookEvery = time.Millisecond
+	f.readNotesEvery = time.Millisecond
 	w.apart(f)
 	natstest.Until(t, "the note to be removed", func() bool { return w.aside(ref) == nil })
 	w.same(ref)

@@ -28,7 +28,7 @@ type folder struct {
 	apart *apart
 	late  *lateParked
 
-	lookEvery time.Duration // between two readings of the notes of sessions that are set aside
+	readNotesEvery time.Duration // between two readings of the notes of sessions that are set aside
 
 	lost int // batches in a row that lost a race
 	read int // commits that this batch has read back from the log
@@ -42,7 +42,7 @@ type folder struct {
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
 	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax),
 		tail:  newTail(b.Log.Decode, tailBytesMax),
-		apart: newApart(), late: newLateParked(), lookEvery: asidePauseMax, tookOver: make(chan struct{}, 1),
+		apart: newApart(), late: newLateParked(), readNotesEvery: asidePauseMax, tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
 

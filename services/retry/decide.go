@@ -51,7 +51,7 @@ type Decision struct {
 }
 
 // Decide returns what has to be done about one session. After its facts are appended, Decide returns nothing until
-// Look.
+// CheckAt.
 //
 //	closed, or never opened        nothing
 //	a turn is open                 it is failed if it has stalled (T18)

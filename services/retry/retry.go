@@ -188,16 +188,16 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	}
 	progress := r.activity.Of(s.Ref(), now.Now)
 	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: progress, Jitter: r.cfg.Jitter})
-	look := control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, Ahead: !d.Watch}
+	decision := control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
-			look.Rest = true
+			decision.Rest = true
 			if at := r.backlog.place(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
 				return control.Decision{CheckAt: at, Local: true, Ahead: true}, nil
 			}
 		}
 	}
-	return look, nil
+	return decision, nil
 }
 
 // rests implements [control.Config.Rests]: the head has all instants at which the service acts.

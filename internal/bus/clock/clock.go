@@ -51,19 +51,20 @@ func New(conn *core.Conn) *Clock { return &Clock{conn: conn} }
 
 // reading is one measurement of the broker's clock.
 type reading struct {
-	said        time.Time
-	seq         uint64    // the log's last commit then
-	sent, heard time.Time // by this process's clock
+	said           time.Time
+	seq            uint64    // the log's last commit then
+	sent, received time.Time // by this process's clock
 }
 
-// set applies a measurement: the broker's time was said at an instant between sent and heard. A clock that agrees with
-// it is kept, so the quickest measurement counts; otherwise the clock is set to the time that was certainly reached.
-func (c *Clock) set(said, sent, heard time.Time) {
-	runs := c.broker.Add(heard.Sub(c.local))
-	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(heard.Sub(sent))) {
-		runs, c.slack = said, heard.Sub(sent)
+// set applies a measurement: the broker's time was said at an instant between sent and received. A clock that agrees
+// with it is kept, so the quickest measurement counts; otherwise the clock is set to the time that was certainly
+// reached.
+func (c *Clock) set(said, sent, received time.Time) {
+	runs := c.broker.Add(received.Sub(c.local))
+	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(received.Sub(sent))) {
+		runs, c.slack = said, received.Sub(sent)
 	}
-	c.broker, c.local, c.asked = runs, heard, c.asked+1
+	c.broker, c.local, c.asked = runs, received, c.asked+1
 }
 
 // jump returns by how much the broker's clock was set since the last measurement, 0 if it was not. The result is never
@@ -74,7 +75,7 @@ func (c *Clock) jump(r reading) time.Duration {
 	}
 	ran := c.broker.Add(r.sent.Sub(c.local)) // the least value without a step
 	by := r.said.Sub(ran)
-	if by > events.StepMin+c.slack+r.heard.Sub(r.sent) || by < -events.StepMin {
+	if by > events.StepMin+c.slack+r.received.Sub(r.sent) || by < -events.StepMin {
 		return by
 	}
 	return 0
@@ -137,7 +138,7 @@ func (c *Clock) measure() {
 
 // follow applies a measurement, and records a step if a second one confirms it. The clock is locked meanwhile.
 func (c *Clock) follow(ctx context.Context, r reading) {
-	if r.heard.Before(c.local) { // another measurement was quicker
+	if r.received.Before(c.local) { // another measurement was quicker
 		return
 	}
 	if c.jump(r) != 0 {
@@ -155,7 +156,7 @@ func (c *Clock) follow(ctx context.Context, r reading) {
 		c.steps, c.epoch, c.own = append(c.steps[:len(c.steps):len(c.steps)], step).Merge(nil), c.epoch+1, c.own+1
 		c.last, c.local = time.Time{}, time.Time{}
 	}
-	c.set(r.said, r.sent, r.heard)
+	c.set(r.said, r.sent, r.received)
 	c.seq = r.seq
 }
 
@@ -165,7 +166,7 @@ func (c *Clock) lastBefore(ctx context.Context, by time.Duration, r reading) uin
 	ctx, cancel := context.WithTimeout(ctx, core.RequestTimeoutMS*time.Millisecond)
 	defer cancel()
 	before, after := c.seq, r.seq
-	middle := c.broker.Add(r.heard.Sub(c.local) / 2).Add(by / 2)
+	middle := c.broker.Add(r.received.Sub(c.local) / 2).Add(by / 2)
 	for before < after {
 		at := before + (after-before+1)/2
 		m, err := c.conn.Get(ctx, c.conn.Cell.LogStream(), core.GetRequest{Seq: at, Next: c.conn.Cell.LogSubjects()})
@@ -217,7 +218,7 @@ func (c *Clock) askTime(ctx context.Context, must bool) (reading, error) {
 		cancel()
 		switch {
 		case err == nil:
-			return reading{said: reply.Now, seq: reply.State.LastSeq, sent: sent, heard: time.Now()}, nil
+			return reading{said: reply.Now, seq: reply.State.LastSeq, sent: sent, received: time.Now()}, nil
 		case !must || !errors.Is(err, core.ErrUnreachable):
 			return reading{}, err
 		case !core.Pause(ctx, pace.NextBackOff()):

@@ -361,7 +361,7 @@ func (cs *Consumers) Lag(ctx context.Context, s Source) (pending uint64, active 
 	if err != nil {
 		return 0, "", err
 	}
-	info, err := c.look(ctx)
+	info, err := c.find(ctx)
 	if err != nil {
 		return 0, "", err
 	}
@@ -375,7 +375,7 @@ func (cs *Consumers) Acked(ctx context.Context, s Source) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := c.look(ctx)
+	info, err := c.find(ctx)
 	if err != nil {
 		return 0, err
 	}

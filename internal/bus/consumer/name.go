@@ -62,11 +62,11 @@ func keyed(name, durable string) bool {
 	return ok && len(digits) == keyedDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// look returns the information about a source's consumer. A reader without the key, who may list consumers, also finds
+// find returns the information about a source's consumer. A reader without the key, who may list consumers, also finds
 // the consumer by the first part of its name. If several have such a name, as after the service was given a key, it is
 // the one that processes use. It fails with [core.ErrNotFound] without a consumer, and with another error if no process
 // uses any of several, or if processes use several.
-func (c *consumption) look(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+func (c *consumption) find(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	info, err := c.info(ctx)
 	if err != nil && !errors.Is(err, core.ErrNotFound) || err == nil && used(info) || len(c.conn.ConsumerKey) > 0 {
 		return info, err

@@ -34,14 +34,14 @@ func (cs *Consumers) Place(ctx context.Context, s Source) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p, _, err := c.place(ctx, c.look)
+	p, _, err := c.place(ctx, c.find)
 	return p, err
 }
 
 // place asks for the consumer's place first: the end can only be later.
-func (c *consumption) place(ctx context.Context, look func(context.Context) (*jetstream.ConsumerInfo, error)) (Place,
+func (c *consumption) place(ctx context.Context, find func(context.Context) (*jetstream.ConsumerInfo, error)) (Place,
 	*jetstream.ConsumerInfo, error) {
-	info, err := look(ctx)
+	info, err := find(ctx)
 	if err != nil {
 		return Place{}, nil, err
 	}

@@ -157,7 +157,7 @@ func (bs *Buckets) replacement(op string, bk Bucket, key string, msg *nats.Msg, 
 	guard := rev
 	setGuard := func() { msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)} }
 	setGuard()
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		e, err := bs.loadAny(ctx, bk, key)
 		switch {
 		case core.NoStream(err):
@@ -186,7 +186,7 @@ func (bs *Buckets) replacement(op string, bk Bucket, key string, msg *nats.Msg, 
 			return core.Lost, 0, nil
 		}
 	}
-	return &core.Write{Op: op, Msg: msg, Look: look}
+	return &core.Write{Op: op, Msg: msg, Verify: verify}
 }
 
 // StoreDocs stores documents of different keys, each in place of its revision, and then the entries of their views,
@@ -319,7 +319,7 @@ func (bs *Buckets) viewWrite(v View) *core.Write {
 	if ttl > 0 {
 		h[jetstream.MsgTTLHeader] = []string{core.TTLSeconds(ttl)}
 	}
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		e, err := bs.loadAny(ctx, State, v.GuardKey)
 		switch {
 		case core.NoStream(err):
@@ -337,7 +337,7 @@ func (bs *Buckets) viewWrite(v View) *core.Write {
 		}
 	}
 	msg := &nats.Msg{Subject: core.KVSubject(bucket, v.Key), Header: h, Data: v.Value}
-	return &core.Write{Op: "store view " + v.Key, Msg: msg, Look: look}
+	return &core.Write{Op: "store view " + v.Key, Msg: msg, Verify: verify}
 }
 
 // List calls fn with the live entries whose keys match the filter ("session.h.*", ">"), in the order of their

@@ -171,7 +171,7 @@ func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, e
 		headerLease:                         {token},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(was.rev, 10)},
 	}}
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		m, err := ls.conn.Get(ctx, core.KVStream(ls.conn.Cell.LeaseBucket()), core.GetRequest{Last: msg.Subject})
 		switch {
 		case core.NoStream(err):
@@ -189,7 +189,7 @@ func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, e
 		}
 		return core.Lost, 0, nil
 	}
-	_, err = ls.conn.Begin(ctx, &core.Write{Op: "draw " + key, Msg: msg, Look: look,
+	_, err = ls.conn.Begin(ctx, &core.Write{Op: "draw " + key, Msg: msg, Verify: verify,
 		Synced: core.KVStream(ls.conn.Cell.LeaseBucket()), BusyMax: leaseBusyMax}).Wait(ctx)
 	return n, err
 }
@@ -251,7 +251,7 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 		jetstream.MsgTTLHeader:              {core.TTLSeconds(l.ttl)},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(guard, 10)},
 	}}
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		m, err := l.leases.conn.Get(ctx, core.KVStream(l.leases.conn.Cell.LeaseBucket()),
 			core.GetRequest{Last: msg.Subject})
 		switch {
@@ -279,7 +279,7 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 		}
 		return core.Lost, 0, nil
 	}
-	rev, err := l.leases.conn.Begin(ctx, &core.Write{Op: op + " lease " + l.key, Msg: msg, Look: look,
+	rev, err := l.leases.conn.Begin(ctx, &core.Write{Op: op + " lease " + l.key, Msg: msg, Verify: verify,
 		BusyMax: leaseBusyMax}).Wait(ctx)
 	if err == nil {
 		l.rev, l.value = rev, value

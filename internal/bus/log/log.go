@@ -116,7 +116,7 @@ func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, la
 		jetstream.ExpectedLastSubjSeqSubjHeader: {guard},
 	}}
 	first, n := evs[0].ID, len(evs)
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		c, err := l.next(ctx, guard, after)
 		switch {
 		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
@@ -136,7 +136,7 @@ func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, la
 		}
 		return core.Lost, 0, nil
 	}
-	write := &core.Write{Op: op, Msg: msg, Look: look, On: on, Synced: l.conn.Cell.LogStream()}
+	write := &core.Write{Op: op, Msg: msg, Verify: verify, On: on, Synced: l.conn.Cell.LogStream()}
 	if l.conn.Together.Load() {
 		return l.conn.BeginBatched(guard, write)
 	}

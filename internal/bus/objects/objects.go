@@ -86,7 +86,7 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 func (o *Objects) chunk(op string, info *object.Info, part []byte, last uint64) *core.Write {
 	msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part,
 		Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}}
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		m, err := o.conn.Get(ctx, object.Stream(info.Bucket), core.GetRequest{Last: msg.Subject})
 		switch {
 		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err) && last == 0:
@@ -101,7 +101,7 @@ func (o *Objects) chunk(op string, info *object.Info, part []byte, last uint64) 
 			return core.Undecided, 0, nil
 		}
 	}
-	return &core.Write{Op: op, Msg: msg, Look: look}
+	return &core.Write{Op: op, Msg: msg, Verify: verify}
 }
 
 // objectInfo returns the description of an object under this subject, of the owner that the subject names.

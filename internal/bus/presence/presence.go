@@ -294,9 +294,9 @@ func newAnswered() *answered { return &answered{brokers: map[string]*broker{}} }
 
 // broker is what was learned from one broker.
 type broker struct {
-	known map[uint64]bool // connections of the last answer behind which none is missing
-	total int             // how many the broker remembered then
-	heard int             // interval of the last answer
+	known    map[uint64]bool // connections of the last answer behind which none is missing
+	total    int             // how many the broker remembered then
+	answered int             // interval of the last answer
 
 	// limit of the further question that it has not answered, 0 for none, and the interval in which it was asked
 	further, asked int
@@ -305,7 +305,7 @@ type broker struct {
 // tick begins an interval.
 func (a *answered) tick() {
 	a.interval++
-	maps.DeleteFunc(a.brokers, func(_ string, b *broker) bool { return a.interval-b.heard > keepMax })
+	maps.DeleteFunc(a.brokers, func(_ string, b *broker) bool { return a.interval-b.answered > keepMax })
 }
 
 // ended returns the connections of an answer that ended at the side of the client, and the further question that its
@@ -320,7 +320,7 @@ func (a *answered) ended(of answer) (names []Connection, next question) {
 		b = &broker{}
 		a.brokers[of.ID] = b
 	}
-	b.heard = a.interval
+	b.answered = a.interval
 	if of.Limit == b.further || a.interval-b.asked > waitMax {
 		b.further = 0
 	}

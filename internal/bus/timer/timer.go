@@ -1,6 +1,6 @@
 // Package timer sets and cancels alarms at the broker, one for each session and purpose.
 //
-// An alarm says that it is time to look, and nothing else. It is set under a guard: an alarm that was decided on more
+// An alarm says that it is time to check, and nothing else. It is set under a guard: an alarm that was decided on more
 // of the session is kept. It fires never early and at least once, also after an outage of the broker.
 package timer
 
@@ -71,7 +71,7 @@ func (ts *Timers) alarm(msg *nats.Msg, seq uint64) *core.Write {
 		msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(place, 10)}
 	}
 	setGuard(0)
-	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+	verify := func(ctx context.Context) (core.Verdict, uint64, error) {
 		place := uint64(0)
 		m, err := ts.conn.Get(ctx, ts.conn.Cell.TimerStream(), core.GetRequest{Last: msg.Subject})
 		switch {
@@ -92,7 +92,7 @@ func (ts *Timers) alarm(msg *nats.Msg, seq uint64) *core.Write {
 		setGuard(place)
 		return core.Moved, 0, nil
 	}
-	return &core.Write{Op: "set timer " + msg.Subject, Msg: msg, Look: look}
+	return &core.Write{Op: "set timer " + msg.Subject, Msg: msg, Verify: verify}
 }
 
 // decidedOn returns how much of its session an alarm was decided on; 0 if it does not say.

@@ -181,11 +181,11 @@ const (
 type Write struct {
 	Op  string // what is done, and to what, for errors
 	Msg *nats.Msg
-	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
-	Look func(ctx context.Context) (Verdict, uint64, error)
+	// Verify asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
+	Verify func(ctx context.Context) (Verdict, uint64, error)
 	// On is how often the connection had been restored when the stream was compared with what the guard stands for
-	// ([Conn.Reconnects]). A stream that was restored from an older copy can have another message in its place. So Look
-	// is asked before each publish on a newer connection. nil: the guard is enough.
+	// ([Conn.Reconnects]). A stream that was restored from an older copy can have another message in its place. So
+	// Verify is asked before each publish on a newer connection. nil: the guard is enough.
 	On *uint64
 	// Synced is the stream that has to be synced up to the write before its result is certain, "" if others can make
 	// the write again after a cut of the power.
@@ -255,7 +255,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 				if ctx.Err() != nil {
 					return 0, fmt.Errorf("%s: %w", w.Op, synced)
 				}
-				s = Sent{done: true, failed: synced} // look once more
+				s = Sent{done: true, failed: synced} // verify once more
 				continue
 			}
 		}
@@ -319,7 +319,7 @@ func (s *streak) lasts(given bool) time.Duration {
 func (c *Conn) checkAgain(ctx context.Context, w *Write, refused bool) (Verdict, uint64, error) {
 	started, pace := time.Now(), NewBackoff()
 	for {
-		v, seq, err := w.Look(ctx)
+		v, seq, err := w.Verify(ctx)
 		if err != nil || v != Undecided && v != Behind && v != Starting || !refused ||
 			time.Since(started) > inFlightGraceMS*time.Millisecond {
 			return v, seq, err

@@ -43,7 +43,7 @@ func TestALookOnAnEarlierConnection(t *testing.T) {
 				restored()
 			}
 			_, err = c.Begin(ctx, &core.Write{Op: "write", Msg: msg, On: &on,
-				Look: func(context.Context) (core.Verdict, uint64, error) {
+				Verify: func(context.Context) (core.Verdict, uint64, error) {
 					if looks++; looks == 1 && proved {
 						restored()
 						msg.Header.Set(jetstream.ExpectedLastSeqHeader, "0")

@@ -60,7 +60,7 @@ func written(t *testing.T, c *core.Conn, js jetstream.JetStream) (looks <-chan u
 	go func() {
 		_, err := c.Begin(ctx, &core.Write{Op: "write", Synced: "S",
 			Msg: &nats.Msg{Subject: "s", Header: nats.Header{}},
-			Look: func(ctx context.Context) (core.Verdict, uint64, error) {
+			Verify: func(ctx context.Context) (core.Verdict, uint64, error) {
 				st, err := js.Stream(ctx, "S")
 				if err != nil {
 					return core.Undecided, 0, err

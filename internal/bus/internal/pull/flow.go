@@ -79,23 +79,23 @@ type Flow struct {
 	sub     *nats.Subscription
 	reply   string // of pulls
 
-	mu    sync.Mutex
-	buf   []Delivery
-	held  int    // bytes in buf
-	asked int    // messages pulled that have not arrived
-	next  uint64 // the consumer's own number of the next delivery; 0: any
-	last  uint64 // stream sequence of the last delivery
-	heard time.Time
-	err   error
-	news  chan struct{} // cap 1: there is something in buf, or err
-	done  chan struct{}
+	mu       sync.Mutex
+	buf      []Delivery
+	held     int    // bytes in buf
+	asked    int    // messages pulled that have not arrived
+	next     uint64 // the consumer's own number of the next delivery; 0: any
+	last     uint64 // stream sequence of the last delivery
+	received time.Time
+	err      error
+	news     chan struct{} // cap 1: there is something in buf, or err
+	done     chan struct{}
 }
 
 // Start starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
 // is unknown. A flow that could not start has ended: take returns the reason.
 func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask Request) *Flow {
 	f := &Flow{conn: c, life: c.Syncs.Life(), stream: stream, ask: ask, window: window, next: first,
-		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, heard: time.Now(),
+		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, received: time.Now(),
 		news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
 	// before the check of the connection, so that no loss is missed
@@ -130,7 +130,7 @@ func (f *Flow) guard(status chan nats.Status) {
 			return
 		case <-tick.C:
 			f.mu.Lock()
-			silent := f.asked > 0 && time.Since(f.heard) > heartbeatsMissed*heartbeatMS*time.Millisecond
+			silent := f.asked > 0 && time.Since(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
 			f.mu.Unlock()
 			if silent {
 				f.Fail(fmt.Errorf("%w: no heart-beat", ErrInterrupted))
@@ -177,7 +177,7 @@ func (f *Flow) receive(m *nats.Msg) {
 	if f.err != nil {
 		return
 	}
-	f.heard = time.Now()
+	f.received = time.Now()
 	if m.Reply == "" { // a delivery has one, for its acknowledgement
 		f.status(m.Header)
 		return
@@ -198,7 +198,7 @@ func (f *Flow) receive(m *nats.Msg) {
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
 	f.asked--
 	f.buf = append(f.buf, Delivery{Msg: m, Seq: meta.Sequence.Stream, Pending: meta.NumPending,
-		At: meta.Timestamp.UTC(), Got: f.heard})
+		At: meta.Timestamp.UTC(), Got: f.received})
 	f.held += len(m.Data) + messageBytes
 	if err := f.refill(); err != nil {
 		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
@@ -240,7 +240,7 @@ func (f *Flow) refill() error {
 	if err != nil {
 		return err
 	}
-	f.asked, f.heard = f.asked+open, time.Now()
+	f.asked, f.received = f.asked+open, time.Now()
 	return f.conn.NC.PublishRequest(f.subject, f.reply, body)
 }
 
