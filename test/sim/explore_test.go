@@ -15,10 +15,13 @@ import (
 )
 
 var (
-	states = flag.Int("states", quickOrLong(5_000, 0), "different states that each exploration sees; 0: as many as "+
-		"there is time for")
+	states = flag.Int("states", quickOrLong(statesQuick, 0),
+		"different states that each exploration sees; 0: as many as there is time for")
 	explore = flag.Duration("explore", 10*time.Minute, "how long all explorations may take together")
 )
+
+// statesQuick is how many states each exploration sees where a test may not take long.
+const statesQuick = 5_000
 
 // quickOrLong is the first for everybody, the second where a test may take long.
 func quickOrLong(quick, long int) int {
@@ -105,7 +108,7 @@ func explorations(name string, c explorer.Config) map[string]explorer.Bounds {
 		return map[string]explorer.Bounds{"stops": all["stops"]}
 	}
 	delete(all, "stops")
-	if c.Asks[0].Call != "" { // the other worlds with calls have these
+	if c.Asks[0].Call != "" && *states == statesQuick { // the other worlds with calls have these
 		for _, trouble := range []string{"absences", "people", "refusals"} {
 			delete(all, trouble)
 		}

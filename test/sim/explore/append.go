@@ -124,8 +124,11 @@ func (s *state) callOf(a Ask, turn string) (facts []events.Fact, ok bool) {
 func (s *state) takeIn(p *process, i int) bool {
 	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
 	apart := s.cfg.Asks[i].apart()
-	if !p.appended[i] || !s.runs(p) || q == nil || q.Awaits() || !apart && !s.has(q) {
+	if !p.appended[i] || !s.runs(p) || q == nil || q.Awaits() {
 		return false
+	}
+	if !apart && !s.has(q) && (!s.handles(p) || q.Turn != p.turn) {
+		return false // it is another turn's, which this process does not run
 	}
 	if apart && s.fates[i] == received {
 		s.fail("V15: a turn has brought the decision about prompt %s, and process %s, which waits for it, takes it in",
