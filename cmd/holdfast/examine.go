@@ -111,8 +111,8 @@ func (p *patient) uncounted(ctx context.Context) {
 		return
 	}
 	names := make([]string, 0, len(found))
-	for _, x := range found {
-		names = append(names, fmt.Sprintf("%s of %s delivers to %s", x.Name, x.Stream, x.To))
+	for i := range found {
+		names = append(names, found[i].String())
 	}
 	p.check(len(names), "uncounted", levelNote,
 		"the reconciler deletes them within a minute, but for 16 with a subscription; take the rights of the user "+

@@ -165,6 +165,9 @@ func (a *answer) readConsumer(direct bool) error {
 			return nil
 		}
 		u := Uncounted{Stream: a.stream, Name: d.Name, Sourcing: !direct, Active: d.Active}
+		if direct {
+			u.Node = a.node
+		}
 		if d.Config != nil {
 			u.To = d.Config.To
 		}

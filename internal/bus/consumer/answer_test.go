@@ -157,6 +157,35 @@ func TestUncountedConsumersWithOldPermissions(t *testing.T) {
 	}
 }
 
+// TestConsumersWhoseNamesAreNotText: the broker takes any bytes for a name and tells of them as U+FFFD, so no request
+// names such a consumer. The error says which node has it, and the others are deleted, whatever their names are.
+func TestConsumersWhoseNamesAreNotText(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
+	nc, _ := bustest.Outsider(t, s)
+	b := natstest.Bus(t, s)
+	makeConsumer(t, nc, "bytes\xff", direct("unheard"))
+	names := []string{"line\u2028", "<&", "control\x01", `quote"`, "é", "usual"}
+	for _, name := range names {
+		makeConsumer(t, nc, name, direct("unheard"))
+	}
+	for _, want := range []int{len(names), 0} {
+		ended, left, err := b.Consumers.EndUncounted(t.Context())
+		if len(ended) != want || left != 0 || err == nil ||
+			!strings.Contains(err.Error(), "restart the node "+nc.ConnectedServerName()) {
+			t.Errorf("%d of %d ended, %d left: %v", len(ended), want, left, err)
+		}
+	}
+	found, err := b.Consumers.Uncounted(t.Context())
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	want := "bytes\ufffd of HF_LOG delivers to unheard, and ends when the node " + nc.ConnectedServerName() +
+		" is restarted"
+	if said := found[0].String(); said != want {
+		t.Errorf("%s, want %s", said, want)
+	}
+}
+
 const (
 	longConfigs = 20
 	longConfig  = 100_000 // bytes of each configuration

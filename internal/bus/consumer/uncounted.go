@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,6 +60,22 @@ type Uncounted struct {
 	Sourcing     bool   // not direct: it is in the broker's lists
 	To           string // the subject that it delivers to; "" if that is not known
 	Active       bool   // a subscription has exactly this subject
+	Node         string // that has a direct one
+}
+
+// Nameless reports whether no request can name the consumer. It is direct, and its name is not UTF-8: the broker takes
+// any bytes, and tells of them as U+FFFD. It ends when its node is restarted.
+func (u *Uncounted) Nameless() bool {
+	return !u.Sourcing && strings.ContainsRune(u.Name, utf8.RuneError)
+}
+
+// String says to a person which consumer it is, and what ends one that no request can name.
+func (u *Uncounted) String() string {
+	text := fmt.Sprintf("%s of %s delivers to %s", u.Name, u.Stream, u.To)
+	if u.Nameless() {
+		text += ", and ends when the node " + u.Node + " is restarted"
+	}
+	return text
 }
 
 // Uncounted returns such consumers of the cell's streams, at most 100,000 of them, for people to see. Users decide how
@@ -205,9 +222,12 @@ func streams(c events.Cell) []string {
 		c.FeedStream(), c.ParkedStream(), "OBJ_" + c.ObjectBucket()}
 }
 
+// errNameless means that a consumer cannot be deleted.
+var errNameless = errors.New("no request can name it, because its name is not UTF-8")
+
 // EndUncounted deletes such consumers. Direct ones with a subscription are left if there are few of them. It returns
-// those that it has deleted, and how many it has left. An error concerns a part of them: the next call finds the rest.
-// The errors are those of [Consumers.Uncounted].
+// those that it has deleted, and how many it has left. An error concerns a part of them: the next call finds the rest,
+// but for those that no request can name. The errors are those of [Consumers.Uncounted].
 //
 // The question leaves out the configurations, whose length users decide. So each listed consumer is asked about by its
 // name, once.
@@ -216,7 +236,12 @@ func (cs *Consumers) EndUncounted(ctx context.Context) (ended []Uncounted, left 
 	if len(q.found)+len(q.listed) == 0 {
 		return nil, 0, err
 	}
-	all := q.found
+	all, nameless := q.found, error(nil)
+	if i := slices.IndexFunc(all, func(u Uncounted) bool { return u.Nameless() }); i >= 0 {
+		nameless = fmt.Errorf("consumer %s of %s: %w: restart the node %s", all[i].Name, all[i].Stream, errNameless,
+			all[i].Node)
+		all = slices.DeleteFunc(all, func(u Uncounted) bool { return u.Nameless() })
+	}
 	if active := active(all); active <= ActiveMax {
 		left = active
 		all = slices.DeleteFunc(all, func(u Uncounted) bool { return u.Active })
@@ -224,7 +249,7 @@ func (cs *Consumers) EndUncounted(ctx context.Context) (ended []Uncounted, left 
 	ended, failed := cs.remove(ctx, all, q.clustered)
 	sourcing, unknown := cs.sourcing(ctx, q.listed)
 	more, failedToo := cs.remove(ctx, sourcing, q.clustered)
-	return append(ended, more...), left, errors.Join(err, failed, unknown, failedToo)
+	return append(ended, more...), left, errors.Join(nameless, err, failed, unknown, failedToo)
 }
 
 // active returns how many consumers have a subscription.
@@ -296,7 +321,7 @@ func (cs *Consumers) sourcingOne(ctx context.Context, x listed) (u Uncounted, er
 			To       string `json:"deliver_subject"`
 		} `json:"config"`
 	}
-	err = cs.conn.CallOnce(ctx, "look at consumer "+x.name+" of "+x.stream,
+	err = cs.conn.CallOnce(ctx, "look at a consumer of "+x.stream, // its name may be a secret
 		core.APIPrefix+"CONSUMER.INFO."+x.stream+"."+x.name, nil, &info)
 	return Uncounted{Stream: x.stream, Name: x.name, Sourcing: info.Config.Sourcing, To: info.Config.To,
 		Active: info.Active}, err
