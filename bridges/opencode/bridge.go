@@ -187,7 +187,9 @@ type life struct {
 type asking struct {
 	session string
 	cancel  context.CancelFunc
-	decided bool // the decision is on its way to the server, or there
+	decided bool          // the decision is on its way to the server, or there
+	known   chan struct{} // closed when answer is set, or will not be; nil: nothing reads the decision
+	answer  harness.Answer
 }
 
 // attend connects and follows the stream until it ends. connected is called when the connection is complete.
@@ -646,33 +648,49 @@ func (r *follower) store(ctx context.Context, steps []Step) error {
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}()
+	ends := r.translator.ends()
 	taken := map[string]bool{}
-	for i := range steps {
-		if steps[i].Session == "" || taken[steps[i].Session] {
-			continue
+	try := func(session string, do func() error) error {
+		if session == "" || taken[session] {
+			return nil
 		}
-		err := r.storeStep(ctx, &steps[i])
+		err := do()
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, r.life.h.Context().Err() != nil:
 			return err
 		case errors.Is(err, harness.ErrFenced):
-			taken[steps[i].Session] = true
-			r.life.owe(steps[i].Session, true)
+			taken[session] = true
+			r.life.owe(session, true)
 		default:
-			r.log.Warn("not stored", "session", steps[i].Session, "err", err)
-			r.life.drop(steps[i].Session)
+			r.log.Warn("not stored", "session", session, "err", err)
+			r.life.drop(session)
+		}
+		return nil
+	}
+	for i := range ends {
+		// An end that the steps have is compared there: what they say about its prompts comes before it.
+		if s := r.life.handle(ends[i].session); s != nil && !inSteps(steps, &ends[i]) {
+			if err := try(s.ID(), func() error { return r.refuseUnmet(ctx, s, &ends[i]) }); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range steps {
+		if err := try(steps[i].Session, func() error { return r.storeStep(ctx, &steps[i], ends) }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *follower) storeStep(ctx context.Context, step *Step) error {
+// storeStep appends the facts of a step. ends are how the calls of the steps have ended.
+func (r *follower) storeStep(ctx context.Context, step *Step, ends []callEnd) error {
 	s, err := r.session(ctx, step)
 	if err != nil || len(step.Facts) == 0 {
 		return err
 	}
-	if err := s.Relay(ctx, step.Facts...); err != nil {
+	if err := r.relay(ctx, s, step.Facts, ends); err != nil {
 		return err
 	}
 	for _, f := range step.Facts {
@@ -855,7 +873,7 @@ func (r *follower) watchStop(s *harness.Session) {
 func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	l := r.life
 	ctx, cancel := context.WithCancel(l.ctx)
-	a := &asking{session: s.ID(), cancel: cancel}
+	a := &asking{session: s.ID(), cancel: cancel, known: make(chan struct{})}
 	l.mu.Lock()
 	seen := l.asked[f.Prompt] != nil
 	if !seen {
@@ -870,6 +888,10 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	l.waits.Go(func() {
 		defer cancel()
 		answer, err := s.Ask(ctx, harness.Prompt{ID: f.Prompt})
+		if err == nil {
+			a.answer = answer
+		}
+		close(a.known)
 		switch {
 		case err == nil && l.decides(f.Prompt, s.ID()):
 			r.decide(l, s, dir, f, answer)
@@ -930,7 +952,7 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 	if a.By == byOpenCode && r.settledThere(s.ID(), f.Prompt) {
 		return
 	}
-	if a.Status != fold.Answered && a.Status != fold.Rejected && a.Status != fold.Dismissed {
+	if !decidedByPerson(a.Status) {
 		return // it ended with its turn
 	}
 	attempts, err := r.tell(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
@@ -981,7 +1003,7 @@ func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool
 	case permission:
 		kind, body = "permission", permissionReply(a)
 	case a.Status != fold.Answered:
-		action, body = "reject", struct{}{}
+		action, body = replyReject, struct{}{}
 	}
 	err = r.insist(ctx, "a decision", func() error {
 		attempts++
@@ -1025,7 +1047,7 @@ func permissionReply(a harness.Answer) map[string]string {
 			return map[string]string{"reply": a.Choice()}
 		}
 	}
-	reply := map[string]string{"reply": "reject"}
+	reply := map[string]string{"reply": replyReject}
 	if a.Text != "" {
 		reply["message"] = a.Text
 	}

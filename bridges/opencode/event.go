@@ -187,6 +187,7 @@ type toolState struct {
 		Exit        json.RawMessage `json:"exit"`
 		SessionID   string          `json:"sessionId"`
 		Interrupted bool            `json:"interrupted"`
+		Answers     [][]string      `json:"answers"` // of a question; nil: the result does not say
 	} `json:"metadata"`
 }
 

@@ -46,7 +46,8 @@ type fakeServer struct {
 	refused  int               // requests that refuse has answered
 	unheard  int               // requests that deaf has dropped
 	boots    int               // so many of the next requests for MCP entries get no reply
-	// first has, by prompt, the answer of a person in OpenCode who is quicker than the next request about the prompt
+	// first has, by prompt, the answer of a person in OpenCode who is quicker than the next request about the prompt.
+	// {} is a dismissal.
 	first map[string]object
 	// onStream is called, unlocked, before a stream is connected
 	onStream func()
@@ -431,7 +432,11 @@ func (f *fakeServer) elsewhere(id string) bool { return f.where[id] != "" && f.w
 func (f *fakeServer) settle(kind, id, action string, body object) (int, any, func()) {
 	if said := f.first[id]; said != nil {
 		delete(f.first, id)
-		f.settle(kind, id, "reply", said)
+		action := "reply"
+		if len(said) == 0 {
+			action = "reject"
+		}
+		f.settle(kind, id, action, said)
 	}
 	p := f.prompts[id]
 	if p == nil || f.elsewhere(p["sessionID"].(string)) {

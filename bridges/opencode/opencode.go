@@ -71,6 +71,7 @@ type Translator struct {
 	deleted  window     // ids of sessions that were deleted
 	began    bool       // a session has appeared
 	backOffs []backOff  // since the last takeBackOffs
+	ended    []callEnd  // since the last ends
 	live     bool       // the stream is that of a living server
 	seen     window
 	at       time.Time // instant of the current record; never decreases

@@ -15,6 +15,9 @@ const byOpenCode = "opencode"
 // feedbackMark precedes a person's text in the error of a rejected call.
 const feedbackMark = "with the following feedback: "
 
+// replyReject is OpenCode's word for the rejection of a permission.
+const replyReject = "reject"
+
 // questionsMax is the maximum number of questions of one prompt. OpenCode's tool asks a few at most.
 const questionsMax = 100
 
@@ -27,6 +30,7 @@ type prompt struct {
 	questions []events.Question
 	done      bool
 	feedback  string
+	reply     string // of a permission: what OpenCode has replied
 }
 
 func (t *Translator) questionAsked(s *session, b *body) {
@@ -214,20 +218,23 @@ func (t *Translator) questionRejected(s *session, b *body) {
 // permissionReplied holds a rejection back until the next record, because its text is only in the call's error. A
 // rejection also rejects the session's other permissions, so several may be held.
 func (t *Translator) permissionReplied(s *session, b *body) {
-	if b.Reply != "reject" || !s.holdsRejections() {
+	if b.Reply != replyReject || !s.holdsRejections() {
 		t.release(s)
 	}
 	if b.Reply == "" {
 		t.problem("record %d: a reply that says nothing", t.report.Records)
 		return
 	}
+	if p := s.prompts[b.RequestID]; p != nil {
+		p.reply = cutText(b.Reply, nameBytesMax)
+	}
 	p := t.settle(s, b.RequestID)
 	switch {
 	case p == nil:
-	case b.Reply == "reject" && b.Message == "" && p.call != nil:
+	case b.Reply == replyReject && b.Message == "" && p.call != nil:
 		p.refuse()
 		s.held = append(s.held, held{at: t.at, prompt: p})
-	case b.Reply == "reject":
+	case b.Reply == replyReject:
 		p.refuse()
 		p.feedback = b.Message
 		t.add(s, t.at, p.reject())

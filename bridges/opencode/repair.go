@@ -216,7 +216,7 @@ func (r *follower) closePart(ctx context.Context, s stored, m *openMessage, k in
 		case r.waits(s.ID, p.CallID) && len(old["metadata"]) == 0:
 			text = repairWaited
 		}
-		state = map[string]any{"status": "error", "error": text, "metadata": metadata}
+		state = map[string]any{"status": partError, "error": text, "metadata": metadata}
 	}
 	state["input"], state["time"] = json.RawMessage("{}"), map[string]int64{"start": began.Start, "end": now}
 	if isObject(p.State.Input) {

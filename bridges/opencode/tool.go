@@ -8,6 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
+// The states of a call that has ended in OpenCode.
+const (
+	partCompleted = "completed"
+	partError     = "error"
+)
+
 // call is a tool part. Its id is the provider's call id, which prompts use, too. Some providers restart their ids in
 // each response. Then the later call has the part's id.
 type call struct {
@@ -109,6 +115,7 @@ const userPartsMax = 1000
 // next one usually has its input.
 func (t *Translator) toolPart(s *session, m *message, p *part) {
 	c := s.call(m, p)
+	t.endsCall(s, c, p)
 	if c.done {
 		t.release(s)
 		t.report.Late++
@@ -118,7 +125,7 @@ func (t *Translator) toolPart(s *session, m *message, p *part) {
 	switch p.State.Status {
 	case "pending", "running":
 		t.toolOpen(s, m, c, p)
-	case "completed", "error":
+	case partCompleted, partError:
 		t.toolEnd(s, m, c, p)
 	default:
 		t.release(s)
@@ -165,7 +172,7 @@ func (t *Translator) adopt(s *session, m *message, c *call) bool {
 }
 
 func (t *Translator) toolEnd(s *session, m *message, c *call, p *part) {
-	if p.State.Status == "error" {
+	if p.State.Status == partError {
 		s.complain(c, p.State.Error)
 	}
 	if !t.releaseCall(s, c) && !s.holdsRejections() {
@@ -266,7 +273,7 @@ func (c *call) begin() events.Fact {
 // completed; its exit code is kept with its output.
 func (c *call) finish(p *part) events.Fact {
 	st := &p.State
-	if st.Status == "completed" {
+	if st.Status == partCompleted {
 		return events.ToolCompleted{Call: c.id, Output: output(st)}
 	}
 	kind := kindTool

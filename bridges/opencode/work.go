@@ -61,6 +61,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	if err := l.awaitAbort(ctx, id); err != nil {
 		return err
 	}
+	defer r.decided(l, t)
 	n, brought, err := r.untilIdle(ctx, l, s, t)
 	if err != nil {
 		if r.hasJoined(t) {
@@ -72,10 +73,13 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 		return r.runsOn(ctx, l, s, t)
 	}
 	messages := decodeMessages(n)
+	left := r.refuseOther(l, t, messages)
 	last := lastMessage(messages, roleUser, "")
 	mine := sentAs(messages, w.Message)
 	var body map[string]any
 	switch {
+	case w.Cause == events.CauseAnswer && !left && (mine < 0 || mine != last):
+		return nil // the run went on with these decisions, or with others
 	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`: // its text may not be stored
 		body = newMessage(messages, last, w)
 	case mine < 0:
@@ -233,15 +237,20 @@ func (r *follower) joins(l *life, t *harness.Turn, n *Snapshot) (done func()) {
 	return r.workOn(l, t, message, nil, true)
 }
 
-// decided lets a turn end that has joined a run: no decision is on its way there any more.
+// decided lets a turn end that has joined a run: no decision is on its way there any more, and its handler does not
+// continue it with one.
 func (r *follower) decided(l *life, t *harness.Turn) {
 	id := t.Session().ID()
 	r.mu.Lock()
-	if u := r.translator.session(id).turn; u != nil && u.id == t.ID() {
+	u := r.translator.session(id).turn
+	held := u != nil && u.id == t.ID() && u.deciding
+	if held {
 		u.deciding = false
 	}
 	r.mu.Unlock()
-	l.owe(id, false) // the event about its end may have come before
+	if held {
+		l.owe(id, false) // the event about its end may have come before
+	}
 }
 
 // hasJoined reports whether a turn has the events of its session.
@@ -256,10 +265,10 @@ func (r *follower) hasJoined(t *harness.Turn) bool {
 func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Turn) error {
 	r.mu.Lock()
 	if u := r.translator.session(s.ID).turn; u != nil && u.id == t.ID() {
-		u.awaited = false // it runs already
+		u.awaited, u.deciding = false, false // it runs already
 	}
 	r.mu.Unlock()
-	l.owe(s.ID, false) // an event may have come before awaited was unset
+	l.owe(s.ID, false) // an event may have come before that
 	r.log.Info("a decision is brought to a run that waits for it", "session", s.ID, "turn", t.ID())
 	<-ctx.Done()
 	return r.ended(ctx, l, s)
@@ -349,11 +358,6 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	joined := false
-	defer func() {
-		if joined {
-			r.decided(l, t)
-		}
-	}()
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
 		join := func() (done func()) {
@@ -390,7 +394,7 @@ func (r *follower) tellAll(ctx context.Context, l *life, log *harness.Session, s
 	joined := false
 	for i := range decided {
 		p := &decided[i]
-		if p.Status != fold.Answered && p.Status != fold.Rejected && p.Status != fold.Dismissed {
+		if !decidedByPerson(p.Status) {
 			continue
 		}
 		raw, permission := findAsked(n.Questions, p.Prompt), false
@@ -482,12 +486,7 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 	used := map[string]bool{}
 	for i := range prompts {
 		p := &prompts[i]
-		r.mu.Lock()
-		call, permission := r.translator.asked(s.ID, p.Prompt)
-		r.mu.Unlock()
-		if call == "" {
-			call, permission = askedFor(st, p.Prompt) // an earlier bridge saw it
-		}
+		call, permission := r.callOf(s.ID, st, p.Prompt)
 		at, k := findCall(messages, p, call, used)
 		if at < 0 {
 			continue
@@ -516,7 +515,7 @@ func findCall(messages []openMessage, p *fold.TurnPrompt, call string, used map[
 	for i := len(messages) - 1; i >= 0; i-- {
 		for k := range messages[i].parts {
 			c := &messages[i].parts[k]
-			if c.State.Status != "completed" && !used[c.ID] && waitedFor(c, p, call) {
+			if c.State.Status != partCompleted && !used[c.ID] && waitedFor(c, p, call) {
 				return i, k
 			}
 		}
@@ -563,7 +562,7 @@ func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[
 		if p.Text != "" {
 			text += ": " + p.Text
 		}
-		return map[string]any{"status": "error", "error": text, "metadata": map[string]any{"interrupted": true}}
+		return map[string]any{"status": partError, "error": text, "metadata": map[string]any{"interrupted": true}}
 	}
 	labels := given(p.Questions, asked, harness.Answer{Answers: p.Answers})
 	said := make([]string, len(labels))
@@ -581,7 +580,7 @@ func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[
 	if len(labels) != 1 {
 		noun = "questions"
 	}
-	return map[string]any{"status": "completed", "title": fmt.Sprintf("Asked %d %s", len(labels), noun),
+	return map[string]any{"status": partCompleted, "title": fmt.Sprintf("Asked %d %s", len(labels), noun),
 		"output": "User has answered your questions: " + strings.Join(said, ", ") +
 			". You can now continue with the user's answers in mind.",
 		"metadata": map[string]any{"answers": labels, "truncated": false}}

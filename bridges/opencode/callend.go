@@ -1,0 +1,272 @@
+package opencode
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// rejectedText is what the error of a call begins with whose permission was rejected.
+const rejectedText = "The user rejected permission"
+
+// callEnd is how a call ended in OpenCode: which decision its agent has.
+type callEnd struct {
+	session string
+	call    string
+	state   toolState
+	replies map[string]string // by prompt: what OpenCode has replied to a permission of the call, as far as it was seen
+}
+
+// ends returns the ends of calls since the last call of ends, also those that are no news to the log.
+func (t *Translator) ends() []callEnd {
+	all := t.ended
+	t.ended = nil
+	return all
+}
+
+// endsCall records the end of a call of a living server.
+func (t *Translator) endsCall(s *session, c *call, p *part) {
+	if !t.live || p.State.Status != partCompleted && p.State.Status != partError {
+		return
+	}
+	replies := map[string]string{}
+	for _, q := range s.prompts {
+		if q.call == c && q.reply != "" {
+			replies[q.id] = q.reply
+		}
+	}
+	t.ended = append(t.ended, callEnd{session: s.id, call: c.id, state: p.State, replies: replies})
+}
+
+// lacks reports whether the end of a call shows that its agent does not have a decision about a prompt, but another one
+// or none. It is false where the end does not tell. final: nothing takes the place of an error. It is false if a
+// turn brings the decision, and puts it there.
+func (e *callEnd) lacks(prompt string, permission, final bool, a harness.Answer) bool {
+	st := &e.state
+	answered := a.Status == fold.Answered
+	switch {
+	case !permission && st.Status == partCompleted:
+		asked := askedBy(st.Input)
+		return st.Metadata.Answers != nil &&
+			(!answered || len(asked) > 0 && !sameLabels(given(asked, asked, a), st.Metadata.Answers))
+	case !permission:
+		return final && answered
+	case st.Status == partCompleted:
+		return permissionReply(a)["reply"] == replyReject
+	case !final:
+		return false
+	case permissionReply(a)["reply"] != replyReject:
+		return e.replies[prompt] == replyReject
+	}
+	_, feedback, _ := strings.Cut(st.Error, feedbackMark)
+	return a.Text != "" && strings.HasPrefix(st.Error, rejectedText) &&
+		strings.TrimSpace(feedback) != strings.TrimSpace(a.Text)
+}
+
+// sameLabels reports whether two lists of answers are the same. A question without an answer was skipped.
+func sameLabels(one, other [][]string) bool {
+	for i := range max(len(one), len(other)) {
+		var a, b []string
+		if i < len(one) {
+			a = one[i]
+		}
+		if i < len(other) {
+			b = other[i]
+		}
+		if !slices.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// decidedByPerson reports whether a status is that of a decision that is brought to OpenCode.
+func decidedByPerson(s fold.Status) bool {
+	return s == fold.Answered || s == fold.Rejected || s == fold.Dismissed
+}
+
+// refuseUnmet refuses the decisions in the log that OpenCode's agent does not have, as the end of their call shows. The
+// end of the call in the log is the receipt, so this comes first. A prompt of the call that still waits is withdrawn
+// before: no decision about it can come between. The caller has the lock.
+func (r *follower) refuseUnmet(ctx context.Context, s *harness.Session, e *callEnd) error {
+	st := s.State()
+	open := st.Tools[e.call] != nil
+	var left []events.Fact
+	for id, p := range st.Prompts {
+		if open && p.Call == e.call && p.Status == fold.Awaiting {
+			left = append(left, events.PromptWithdrawn{Prompt: id, Reason: events.ReasonCallEnded})
+		}
+	}
+	if len(left) > 0 {
+		if err := s.Relay(ctx, left...); err != nil {
+			return err
+		}
+		st = s.State()
+	}
+	for _, id := range decisionsOf(st, e.call) {
+		_, permission := askedFor(st, id)
+		a, ok := r.decision(ctx, s, id)
+		if !ok || !e.lacks(id, permission, open || r.life.ownRun(s.ID(), st), a) {
+			continue
+		}
+		r.log.Warn("OpenCode has another decision", "session", s.ID(), "prompt", id)
+		if err := s.Relay(ctx, events.PromptDelivered{Prompt: id, Refused: reasonLate}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownRun reports whether the open turn is a run of OpenCode to which no handler brings its decisions.
+func (l *life) ownRun(session string, st *fold.State) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return st.Turn != nil && (!isRequested(st.Turn) || l.undecided[session] == st.Turn.ID)
+}
+
+// decisionsOf returns the prompts of a call with a decision of a person of which the log has no receipt: those of the
+// open call, and those that the open turn was given.
+func decisionsOf(st *fold.State, call string) (prompts []string) {
+	for id, p := range st.Prompts {
+		if p.Call == call && decidedByPerson(p.Status) {
+			prompts = append(prompts, id)
+		}
+	}
+	if st.Turn != nil {
+		for _, c := range st.Turn.Prompts {
+			if of, _ := askedFor(st, c.Prompt); of == call && c.Had == 0 && st.Prompts[c.Prompt] == nil {
+				prompts = append(prompts, c.Prompt)
+			}
+		}
+	}
+	slices.Sort(prompts)
+	return prompts
+}
+
+// decision returns what a person has decided about a prompt. It gives no receipt.
+func (r *follower) decision(ctx context.Context, s *harness.Session, prompt string) (a harness.Answer, ok bool) {
+	l := r.life
+	l.mu.Lock()
+	w := l.asked[prompt]
+	waits := w != nil && w.known != nil
+	if !waits {
+		w = &asking{session: s.ID(), cancel: func() {}, known: make(chan struct{}), decided: true}
+		l.asked[prompt] = w
+	}
+	l.mu.Unlock()
+	if !waits {
+		var err error
+		if w.answer, err = s.Ask(ctx, harness.Prompt{ID: prompt}); err != nil {
+			r.log.Warn("no decision", "session", s.ID(), "prompt", prompt, "err", err)
+		}
+		close(w.known)
+	}
+	select {
+	case <-w.known:
+		return w.answer, w.answer.Status != ""
+	case <-ctx.Done():
+		return a, false
+	}
+}
+
+// relay stores facts as they come. Before the end of a call, the decisions are refused that its agent does not have.
+func (r *follower) relay(ctx context.Context, s *harness.Session, facts []events.Fact, ends []callEnd) error {
+	from := 0
+	for i, f := range facts {
+		call := endedCall(f)
+		at := slices.IndexFunc(ends, func(e callEnd) bool { return e.session == s.ID() && e.call == call })
+		if call == "" || at < 0 || !hasPrompts(s.State(), call) {
+			continue
+		}
+		if i > from {
+			if err := s.Relay(ctx, facts[from:i]...); err != nil {
+				return err
+			}
+			from = i
+		}
+		if err := r.refuseUnmet(ctx, s, &ends[at]); err != nil {
+			return err
+		}
+	}
+	return s.Relay(ctx, facts[from:]...)
+}
+
+// hasPrompts reports whether a call has a prompt that waits for a decision or a receipt.
+func hasPrompts(st *fold.State, call string) bool {
+	for _, p := range st.Prompts {
+		if p.Call == call {
+			return true
+		}
+	}
+	return len(decisionsOf(st, call)) > 0
+}
+
+// inSteps reports whether the end of a call is a fact of the steps.
+func inSteps(steps []Step, e *callEnd) bool {
+	return slices.ContainsFunc(steps, func(step Step) bool {
+		return step.Session == e.session &&
+			slices.ContainsFunc(step.Facts, func(f events.Fact) bool { return endedCall(f) == e.call })
+	})
+}
+
+// endedCall returns the call that a fact ends, "" for other facts.
+func endedCall(f events.Fact) string {
+	switch f := f.(type) {
+	case events.ToolCompleted:
+		return f.Call
+	case events.ToolFailed:
+		return f.Call
+	}
+	return ""
+}
+
+// refuseOther refuses the decisions of a turn that OpenCode's agent does not have, as the messages of its session show:
+// the call has another result. A person has decided in OpenCode before the turn looked. left: the call of one decision
+// has no result, or is not found.
+func (r *follower) refuseOther(l *life, t *harness.Turn, messages []openMessage) (left bool) {
+	s, w := t.Session(), t.Request()
+	st := s.State()
+	for i := range w.Prompts {
+		p := &w.Prompts[i]
+		call, permission := r.callOf(s.ID(), st, p.Prompt)
+		e := endOf(messages, p, call)
+		if e == nil || !decidedByPerson(p.Status) {
+			left = true
+			continue
+		}
+		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
+		if e.lacks(p.Prompt, permission, false, a) {
+			r.refuseLate(l, s, p.Prompt)
+		}
+	}
+	return left
+}
+
+// endOf returns how the call that waited for a prompt ended, nil if it has no result in the messages.
+func endOf(messages []openMessage, p *fold.TurnPrompt, call string) *callEnd {
+	for i := range messages {
+		for k := range messages[i].parts {
+			c := &messages[i].parts[k]
+			if call != "" && c.State.Status == partCompleted && waitedFor(c, p, call) {
+				return &callEnd{state: c.State}
+			}
+		}
+	}
+	return nil
+}
+
+// callOf returns the call that waited for a prompt, "" if it is not known, and whether the prompt was a permission. st
+// is what the log has of the session.
+func (r *follower) callOf(session string, st *fold.State, prompt string) (call string, permission bool) {
+	r.mu.Lock()
+	call, permission = r.translator.asked(session, prompt)
+	r.mu.Unlock()
+	if call == "" {
+		return askedFor(st, prompt) // an earlier bridge saw it
+	}
+	return call, permission
+}
