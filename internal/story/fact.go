@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,8 @@ func (y *Story) flush(c *commit) {
 		return // what is ignored has to be shown
 	}
 	if n := s.Ignored.Count - before; n != uint64(c.late) {
-		y.t.Fatalf("commit %d: %d lines are late, but the fold ignored %d", c.Seq, c.late, n)
+		y.t.Fatalf("commit %d: %d lines are late, but the fold ignored %d; not shown so far, as ignored or parked: %q",
+			c.Seq, c.late, n, slices.Concat(y.ignored, y.parked))
 	}
 	y.ignored = y.ignored[:noted]
 }
@@ -217,7 +219,7 @@ func usualWriter(kind string) events.Writer {
 
 var (
 	nameRE    = regexp.MustCompile(`\$(requested|turn|last-compaction|last|compaction)\b`)
-	readAtRE  = regexp.MustCompile(`"(@-?[0-9][0-9.a-z]*s)"`)
+	readAtRE  = regexp.MustCompile(`"(@-?[0-9][0-9.a-zµ]*)"`)
 	printAtRE = regexp.MustCompile(`"(2026-[0-9T:.-]+Z)"`)
 )
 

@@ -136,6 +136,7 @@ func TestMistakes(t *testing.T) {
 		"no such id":          {opening + `3 turn.started {"turn":"$requested"}`, "there is no $requested"},
 		"ignored":             {opening + "3 turn.completed {\"turn\":\"t0\"}\n", "does not show what was ignored"},
 		"not late":            {opening + `3 late turn.completed {"turn":"t1"}`, "1 lines are late"},
+		"parked before":       {opening + "3 turn.completed 5\n4 late turn.completed {}\n", "cannot unmarshal number"},
 		"parked":              {opening + "3 turn.completed 5\n", "does not show what was ignored or parked"},
 		"folded already":      {opening + "-- facts --\n2 session.released {}\n", "commit 2 was not folded"},
 		"again, of nothing":   {opening + "again 7\n", "there is no commit 7"},
@@ -159,6 +160,23 @@ func TestMistakes(t *testing.T) {
 	if _, failures := runStory(opening+"-- decide --\n", story.Service{}); !strings.Contains(failures,
 		"decides nothing") {
 		t.Errorf("a package without decisions: %q", failures)
+	}
+}
+
+// TestInstants: an instant may be written in any unit, also where no second follows.
+func TestInstants(t *testing.T) {
+	for written, want := range map[string]string{
+		`{"at":"@9s"}`:       `{"at":"2026-01-01T00:00:09Z"}`,
+		`{"at":"@1h"}`:       `{"at":"2026-01-01T01:00:00Z"}`,
+		`{"at":"@5m"}`:       `{"at":"2026-01-01T00:05:00Z"}`,
+		`{"at":"@1h30m"}`:    `{"at":"2026-01-01T01:30:00Z"}`,
+		`{"at":"@-0.5s"}`:    `{"at":"2025-12-31T23:59:59.5Z"}`,
+		`{"text":"@2later"}`: `{"text":"@2later"}`,
+	} {
+		got, _ := story.Resolve(session.New(events.Ref{Harness: "h", Session: "s"}), written)
+		if got != want {
+			t.Errorf("%s: got %s, want %s", written, got, want)
+		}
 	}
 }
 
