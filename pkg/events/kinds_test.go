@@ -128,6 +128,20 @@ func TestSamplesAreComplete(t *testing.T) {
 	}
 }
 
+// TestAFactNeedsItsEntity: a fact about an entity is refused without the id of the entity. A report of usage may be
+// about no turn.
+func TestAFactNeedsItsEntity(t *testing.T) {
+	for _, f := range samples() {
+		kind := f.Kind()
+		if _, optional := f.(events.UsageReported); optional || f.Subject() == "" {
+			continue
+		}
+		if events.Lookup(kind).Zero.Validate() == nil {
+			t.Errorf("%s: Validate accepts it without the id that Subject returns", kind)
+		}
+	}
+}
+
 // Which ids each kind needs, and which it checks if they are there: the id field is the first column.
 func TestValidateNamesTheField(t *testing.T) {
 	long := strings.Repeat("x", 129)
