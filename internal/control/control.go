@@ -282,6 +282,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		if err != nil {
 			return s, written, err
 		}
+		var failure error // of the effect
 		if d.Effect != nil {
 			if affects = affects || l.beginEffect(s.Ref()); !affects {
 				return s, written, nil // another check of this process runs it
@@ -294,9 +295,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 				s = newest
 				continue
 			}
-			if d, err = affect(ctx, d); err != nil {
-				return s, written, err
-			}
+			d, failure = affect(ctx, d)
 		}
 		after, facts, err := l.append(ctx, s, d, now.Now)
 		written = append(written, facts...)
@@ -307,8 +306,8 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 				return s, written, err
 			}
 			continue
-		case err != nil:
-			return after, written, err
+		case err != nil || failure != nil:
+			return after, written, errors.Join(failure, err)
 		}
 		return after, written, l.remember(ctx, after, d, now)
 	}

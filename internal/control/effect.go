@@ -24,16 +24,22 @@ const effectMax = 30 * time.Second
 //     one decides again when it loses the race for its append.
 //   - An error is a failed attempt: after three of them the session is a suspect, and the next slow walk tries again.
 //     An outcome that must not be tried again is a fact.
+//     Facts that are returned beside an error are appended: of several calls, those that succeeded are not repeated.
 //   - Its ctx ends after 30 s. Until the effect returns it takes one of [Config.AtOnceMax]. Other sessions are not
 //     delayed.
 type Effect func(ctx context.Context) ([]events.Fact, error)
 
-// affect runs the effect of a decision. It returns the decision with the facts that record the outcome.
+// affect runs the effect of a decision. It returns the decision with the facts that record the outcome, and without any
+// facts if the effect failed and recorded nothing.
 func affect(ctx context.Context, d Decision) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, effectMax)
 	defer cancel()
 	facts, err := d.Effect(ctx)
-	d.Facts, d.After = slices.Concat(d.Facts, facts), nil
+	if d.After = nil; err != nil && len(facts) == 0 {
+		d.Facts = nil
+		return d, err
+	}
+	d.Facts = slices.Concat(d.Facts, facts)
 	return d, err
 }
 

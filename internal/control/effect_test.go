@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -239,6 +240,37 @@ func TestEffectThatFails(t *testing.T) {
 	c.called(w, "s", attemptsMax+1)
 	if all := l.Suspects(); len(all) != 0 {
 		t.Errorf("suspects %+v", all)
+	}
+}
+
+// TestEffectThatFailsInPart: the facts beside an error are stored, behind those of the decision, and the error counts
+// as a failed attempt. Without facts beside the error nothing is stored.
+func TestEffectThatFailsInPart(t *testing.T) {
+	failure := errors.New("no route to host")
+	for name, c := range map[string]struct {
+		outcome []events.Fact
+		want    []events.Kind
+	}{
+		"a": {[]events.Fact{events.TurnInterrupted{Turn: "t1", Reason: "called"}},
+			[]events.Kind{"turn.stop_requested", "turn.interrupted"}},
+		"b": {nil, nil},
+	} {
+		w := newWorld(t)
+		decide := func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
+			return Decision{Facts: []events.Fact{events.TurnStopRequested{Turn: "t1", Actor: "stall"}},
+				Effect: func(context.Context) ([]events.Fact, error) { return c.outcome, failure }}, nil
+		}
+		_, facts, err := w.idle(decide).Settle(w.ctx, w.open(name))
+		if !errors.Is(err, failure) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var kinds []events.Kind
+		for _, f := range facts {
+			kinds = append(kinds, f.Kind())
+		}
+		if after := w.state(name); !slices.Equal(kinds, c.want) || (after.Turn == nil) != (c.outcome != nil) {
+			t.Errorf("%s: appended %v, want %v; turn %+v", name, kinds, c.want, after.Turn)
+		}
 	}
 }
 
