@@ -28,8 +28,19 @@ const (
 	targets   = "cmd/holdfast/target.go"
 )
 
+// places returns the files beside its own that have to name a service, and what is missing without it.
+func places(service string) [][3]string {
+	return [][3]string{
+		{manifests + "/kustomization.yaml", "- " + service + ".yaml", "no overlay has its manifest"},
+		{"deploy/helm/holdfast/templates/services.yaml", `"` + service + `"`, "the chart does not run it"},
+		{"deploy/helm/holdfast/values.yaml", service + ": holdfast-" + service, "the chart has no secret for it"},
+		{"deploy/k8s/monitoring/rules.yaml", "holdfast-" + service + "-", "no alert says that it is missing"},
+		{"test/cell/world_test.go", `"` + service + `"`, "no test attacks it in a cell as deployed"},
+	}
+}
+
 // services wants the parts of each service: decide.go, the file with its design page, its line in the table of targets,
-// its manifest.
+// its manifest, and its name in the other files that list the services.
 func services(t *Tree) {
 	folders, _ := t.packages()
 	anyManifest := slices.ContainsFunc(t.Files, func(f *File) bool { return f.Folder() == manifests })
@@ -51,6 +62,13 @@ func services(t *Tree) {
 		}
 		if anyManifest && !t.has(manifests+"/"+name+".yaml") {
 			t.find(folder, 0, "service %s has no %s/%s.yaml: without it no cell runs it", name, manifests, name)
+		}
+		for _, p := range places(name) {
+			if i := slices.IndexFunc(t.Files, func(f *File) bool { return f.Path == p[0] }); i >= 0 &&
+				!strings.Contains(t.Files[i].Text, p[1]) {
+				t.find(p[0], 0, "service %s is not named here: add %s as for the others; without it %s", name, p[1],
+					p[2])
+			}
 		}
 	}
 }
