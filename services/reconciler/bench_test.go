@@ -40,8 +40,8 @@ func BenchmarkRecovery(b *testing.B) {
 			b.Fatal(err)
 		}
 		took := time.Since(began)
-		if p.said() != facts {
-			b.Fatalf("%d facts, not %d", p.said(), facts)
+		if p.factCount() != facts {
+			b.Fatalf("%d facts, not %d", p.factCount(), facts)
 		}
 		b.ReportMetric(float64(facts)/took.Seconds(), "facts/s")
 		b.ReportMetric(float64(facts)/raw.Seconds(), "raw-facts/s")

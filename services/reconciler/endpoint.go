@@ -167,7 +167,7 @@ func (t *tally) passed(p *pass, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = &request.LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness,
-		Sessions: p.checked, Facts: p.said(), Failed: p.failed}
+		Sessions: p.checked, Facts: p.factCount(), Failed: p.failed}
 }
 
 func (t *tally) report() request.Report {
@@ -191,8 +191,8 @@ func (p *pass) count(facts []events.Fact) {
 	}
 }
 
-// said returns how many facts were appended.
-func (p *pass) said() int {
+// factCount returns how many facts were appended.
+func (p *pass) factCount() int {
 	n := 0
 	for _, of := range p.facts {
 		n += of

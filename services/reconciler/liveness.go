@@ -160,23 +160,23 @@ func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner 
 	if own != nil {
 		detail = own.Abandoned
 	}
-	var look time.Time
+	var checkAt time.Time
 	if s.Exclusive {
 		var by string
-		if by, look = v.superseder(m, s, now); by != "" {
+		if by, checkAt = v.superseder(m, s, now); by != "" {
 			return Owner{Liveness: Dead, SupersededBy: by, Detail: detail}
 		}
 	}
 	if own != nil && own.Ended.IsZero() {
-		return own.liveness(m, now, look)
+		return own.liveness(m, now, checkAt)
 	}
 	dead := v.deadFrom(m, s, own, now)
 	if now.Before(dead) {
-		return Owner{Liveness: Alive, CheckAt: dead}.sooner(look)
+		return Owner{Liveness: Alive, CheckAt: dead}.sooner(checkAt)
 	}
 	if s.Exclusive {
 		if until := v.leftTo(m, s, dead); !until.IsZero() {
-			return Owner{Liveness: Alive, CheckAt: until}.sooner(look)
+			return Owner{Liveness: Alive, CheckAt: until}.sooner(checkAt)
 		}
 	}
 	return Owner{Liveness: Dead, Detail: detail}
@@ -210,18 +210,18 @@ func (v *LeaseView) newer(s *session.State, do func(id string, l *Seen) bool) {
 }
 
 // superseder returns the newest incarnation that has superseded a session's owner; else, when the first one may.
-func (v *LeaseView) superseder(m Margins, s *session.State, now time.Time) (by string, look time.Time) {
+func (v *LeaseView) superseder(m Margins, s *session.State, now time.Time) (by string, checkAt time.Time) {
 	v.newer(s, func(id string, l *Seen) bool {
 		if !l.adopting(m, now) {
 			by = id
 			return false
 		}
-		if settled := l.adopts(m); look.IsZero() || settled.Before(look) {
-			look = settled
+		if settled := l.adopts(m); checkAt.IsZero() || settled.Before(checkAt) {
+			checkAt = settled
 		}
 		return true
 	})
-	return by, look
+	return by, checkAt
 }
 
 // leftTo returns until when the sessions of an owner that is dead since an instant are left to newer incarnations that
@@ -242,8 +242,8 @@ func (v *LeaseView) leftTo(m Margins, s *session.State, dead time.Time) (until t
 }
 
 // liveness returns the verdict of a lease that has not ended.
-func (l *Seen) liveness(m Margins, now, look time.Time) Owner {
-	o := Owner{Liveness: Alive, CheckAt: look}
+func (l *Seen) liveness(m Margins, now, checkAt time.Time) Owner {
+	o := Owner{Liveness: Alive, CheckAt: checkAt}
 	if l.adopting(m, now) {
 		o.Liveness = Starting
 		return o.sooner(l.adopts(m))
@@ -252,9 +252,9 @@ func (l *Seen) liveness(m Margins, now, look time.Time) Owner {
 }
 
 // sooner moves the next check to an instant that is earlier.
-func (o Owner) sooner(look time.Time) Owner {
-	if o.Liveness != Dead && !look.IsZero() && (o.CheckAt.IsZero() || look.Before(o.CheckAt)) {
-		o.CheckAt = look
+func (o Owner) sooner(checkAt time.Time) Owner {
+	if o.Liveness != Dead && !checkAt.IsZero() && (o.CheckAt.IsZero() || checkAt.Before(o.CheckAt)) {
+		o.CheckAt = checkAt
 	}
 	return o
 }
