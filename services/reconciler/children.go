@@ -33,69 +33,69 @@ func newChildIndex() *childIndex {
 }
 
 // begin starts a walk.
-func (k *childIndex) begin() (walk uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.walk++
-	return k.walk
+func (x *childIndex) begin() (walk uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.walk++
+	return x.walk
 }
 
 // forget drops entries that neither this walk, which has read all documents, nor the one before has found.
-func (k *childIndex) forget(walk uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for parent, kids := range k.children {
+func (x *childIndex) forget(walk uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for parent, kids := range x.children {
 		for child, c := range kids {
 			if c.walk+1 < walk {
 				delete(kids, child)
-				delete(k.parents, events.Ref{Harness: parent.Harness, Session: child})
+				delete(x.parents, events.Ref{Harness: parent.Harness, Session: child})
 			}
 		}
 		if len(kids) == 0 {
-			delete(k.children, parent)
+			delete(x.children, parent)
 		}
 	}
-	maps.DeleteFunc(k.waiting, func(_ events.Ref, found uint64) bool { return found+1 < walk })
+	maps.DeleteFunc(x.waiting, func(_ events.Ref, found uint64) bool { return found+1 < walk })
 }
 
 // record records the parent of a session.
-func (k *childIndex) record(s *session.State) { k.add(s.Ref(), s.Parent, s.ParentCall) }
+func (x *childIndex) record(s *session.State) { x.add(s.Ref(), s.Parent, s.ParentCall) }
 
-func (k *childIndex) add(child events.Ref, parent, call string) {
+func (x *childIndex) add(child events.Ref, parent, call string) {
 	if parent == "" || call == "" || parent == child.Session {
 		return
 	}
 	of := events.Ref{Harness: child.Harness, Session: parent}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.children[of] == nil {
-		k.children[of] = map[string]childEntry{}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.children[of] == nil {
+		x.children[of] = map[string]childEntry{}
 	}
-	k.children[of][child.Session] = childEntry{call, k.walk}
-	k.parents[child] = of
+	x.children[of][child.Session] = childEntry{call, x.walk}
+	x.parents[child] = of
 }
 
 // circular reports whether a session is its own ancestor. No parent waits for such a child: its parents would wait for
 // each other.
-func (k *childIndex) circular(r events.Ref) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at, ok := k.parents[r]
+func (x *childIndex) circular(r events.Ref) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at, ok := x.parents[r]
 	for range treeDepthMax {
 		if !ok || at == r {
 			break
 		}
-		at, ok = k.parents[at]
+		at, ok = x.parents[at]
 	}
 	return ok && at == r
 }
 
 // of returns the children that this session's open calls wait for.
-func (k *childIndex) of(s *session.State) []events.Ref {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (x *childIndex) of(s *session.State) []events.Ref {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var refs []events.Ref
-	for child, c := range k.children[s.Ref()] {
+	for child, c := range x.children[s.Ref()] {
 		if s.Tools[c.call] != nil {
 			refs = append(refs, events.Ref{Harness: s.Harness, Session: child})
 		}
@@ -104,39 +104,39 @@ func (k *childIndex) of(s *session.State) []events.Ref {
 }
 
 // count returns how many children a session has, also of calls that have ended.
-func (k *childIndex) count(parent events.Ref) int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.children[parent])
+func (x *childIndex) count(parent events.Ref) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.children[parent])
 }
 
-func (k *childIndex) awaits(r events.Ref, waits bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (x *childIndex) awaits(r events.Ref, waits bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if waits {
-		k.waiting[r] = k.walk
+		x.waiting[r] = x.walk
 	} else {
-		delete(k.waiting, r)
+		delete(x.waiting, r)
 	}
 }
 
-func (k *childIndex) isAwaiting(r events.Ref) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, waits := k.waiting[r]
+func (x *childIndex) isAwaiting(r events.Ref) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, waits := x.waiting[r]
 	return waits
 }
 
-func (k *childIndex) whole() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.complete
+func (x *childIndex) whole() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.complete
 }
 
-func (k *childIndex) setWhole(whole bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.complete = whole
+func (x *childIndex) setWhole(whole bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.complete = whole
 }
 
 // learnChildren reads the parent of each session: this process has become the active one, and from now on sees every

@@ -86,9 +86,9 @@ func orphaning(s *session.State, in Input) events.SessionOrphaned {
 // draft is a decision under construction.
 type draft struct {
 	session.Draft
-	in   Input
-	src  session.Source
-	goOn []events.TurnRequested // continuations that are needed; one is requested
+	in        Input
+	src       session.Source
+	nextTurns []events.TurnRequested // continuations that are needed; one is requested
 }
 
 func newDraft(s *session.State, in Input, src session.Source) *draft {

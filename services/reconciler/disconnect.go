@@ -99,38 +99,38 @@ type ending struct {
 }
 
 // disconnected records connections that have ended.
-func (k *leaseBook) disconnected(all []presence.Connection, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) disconnected(all []presence.Connection, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, c := range all {
-		e, known := k.ended[c]
+		e, known := b.ended[c]
 		switch {
 		case known:
-		case len(k.ended) >= endedMax:
+		case len(b.ended) >= endedMax:
 			continue
 		default:
 			e.began = now
 		}
 		e.named = now
-		k.ended[c] = e
+		b.ended[c] = e
 	}
 }
 
 // asks reports whether the brokers are to be asked for open connections: a connection has ended that a living lease
 // names. A process that connects again usually renews its lease before that.
-func (k *leaseBook) asks() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.open) > 0
+func (b *leaseBook) asks() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open) > 0
 }
 
 // connected records open connections that were asked for.
-func (k *leaseBook) connected(names []string, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) connected(names []string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, name := range names {
-		if _, asked := k.open[name]; asked {
-			k.open[name] = now
+		if _, asked := b.open[name]; asked {
+			b.open[name] = now
 		}
 	}
 }
@@ -140,12 +140,12 @@ func (k *leaseBook) connected(names []string, now time.Time) {
 // connection may be unable to renew: the node that it found does not have JetStream yet, or the leases have no leader.
 // A lease with a long TTL has more time: a tenth of it. A lease that would be returned without the gaps of the own
 // lease is counted, once.
-func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	v := &k.view
-	if len(k.ended) == 0 || !k.isReady {
-		k.open = nil
+func (b *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := &b.view
+	if len(b.ended) == 0 || !b.isReady {
+		b.open = nil
 		return nil
 	}
 	held := now.Sub(v.Renewed) < gapMin
@@ -157,15 +157,15 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 	open := map[string]time.Time{}
 	for harness, leases := range v.Leases {
 		for incarnation, l := range leases {
-			e, known := k.ended[l.Connected]
+			e, known := b.ended[l.Connected]
 			if !known || !l.Ended.IsZero() {
 				continue
 			}
 			e.named = now // its lease lives: it is kept
-			k.ended[l.Connected] = e
+			b.ended[l.Connected] = e
 			since, need := later(e.began, l.Received), max(grace, l.TTL/gracePart)
 			if l.Name != "" && now.Sub(since) >= need-grace {
-				open[l.Name] = k.open[l.Name]
+				open[l.Name] = b.open[l.Name]
 				since = later(since, open[l.Name])
 			}
 			switch {
@@ -174,11 +174,11 @@ func (k *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 				all = append(all, overdueLease{harness, incarnation, l.Rev})
 			case !l.PutOff:
 				l.PutOff = true
-				k.count.putOff.Add(1)
+				b.count.putOff.Add(1)
 			}
 		}
 	}
-	k.open = open
-	maps.DeleteFunc(k.ended, func(_ presence.Connection, e ending) bool { return now.Sub(e.named) > endedFor })
+	b.open = open
+	maps.DeleteFunc(b.ended, func(_ presence.Connection, e ending) bool { return now.Sub(e.named) > endedFor })
 	return all
 }

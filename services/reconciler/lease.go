@@ -77,30 +77,30 @@ type writes struct {
 }
 
 // wrote counts a change of a key, by the filter for all keys of its harness.
-func (k *leaseBook) wrote(u kv.Update) {
+func (b *leaseBook) wrote(u kv.Update) {
 	class, rest, _ := strings.Cut(u.Key, ".")
 	harness, member, ok := strings.Cut(rest, ".")
 	if class != harnessClass || !ok {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	filter := harnessClass + "." + harness + ".*"
-	w := k.written[filter]
-	if !u.Deleted && (w == nil || !w.removed) && k.renews(harness, member) {
+	w := b.written[filter]
+	if !u.Deleted && (w == nil || !w.removed) && b.renews(harness, member) {
 		return
 	}
 	if w == nil {
 		w = &writes{}
-		k.written[filter] = w
+		b.written[filter] = w
 	}
 	w.since++
 }
 
 // renews reports whether a key is that of a known lease that has not ended.
-func (k *leaseBook) renews(harness, member string) bool {
+func (b *leaseBook) renews(harness, member string) bool {
 	_, id, incarnation, err := events.ParseLeaseKey(harnessClass + "." + harness + "." + member)
-	l := k.view.Leases[id][incarnation]
+	l := b.view.Leases[id][incarnation]
 	return err == nil && l != nil && l.Ended.IsZero()
 }
 
@@ -135,43 +135,43 @@ func (m moment) ago(at time.Time) time.Time { return m.here.Add(-max(0, m.Now.Su
 func (m moment) input() Input { return Input{Now: m.Now, Steps: m.Steps} }
 
 // checkOwner returns the verdict from the seen leases; known is false for an owner whose lease was never seen.
-func (k *leaseBook) checkOwner(s *session.State, now moment) (o Owner, known bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.isReady {
+func (b *leaseBook) checkOwner(s *session.State, now moment) (o Owner, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isReady {
 		return Owner{Liveness: Alive, CheckAt: now.Now.Add(tooEarly)}, true
 	}
 	here := *s
 	here.UpdatedAt = now.ago(now.Steps.Since(s.UpdatedAt, s.Seq))
-	o = CheckOwner(&k.view, k.margins, &here, now.here)
+	o = CheckOwner(&b.view, b.margins, &here, now.here)
 	if !o.CheckAt.IsZero() {
 		o.CheckAt = now.Now.Add(o.CheckAt.Sub(now.here))
 	}
-	return o, k.view.Leases[s.Harness][s.Incarnation] != nil
+	return o, b.view.Leases[s.Harness][s.Incarnation] != nil
 }
 
 // renewed records a renewal of the own lease, and the gap before it.
-func (k *leaseBook) renewed(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	v := &k.view
+func (b *leaseBook) renewed(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := &b.view
 	if last := v.Renewed; !last.IsZero() && now.Sub(last) >= gapMin {
 		if len(v.Gaps) >= gapsMax {
 			v.Gaps = v.Gaps[1:]
 		}
 		v.Gaps = append(v.Gaps, Gap{Began: last, End: now})
-		k.count.gaps.Add(1)
+		b.count.gaps.Add(1)
 	}
 	v.Renewed = now
 }
 
 // absent records that the leader has no such lease: its owner counts as seen from the start of the watch.
-func (k *leaseBook) absent(s *session.State) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	start := k.view.Start
-	k.view.put(s.Harness, s.Incarnation,
-		&Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: k.margins.Unknown, Since: start, Renewed: start,
+func (b *leaseBook) absent(s *session.State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	start := b.view.Start
+	b.view.put(s.Harness, s.Incarnation,
+		&Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: b.margins.Unknown, Since: start, Renewed: start,
 			Ended: start})
 }
 
@@ -216,52 +216,52 @@ func (r *Reconciler) leaseChanged(u kv.Update, now moment) {
 }
 
 // start records that all existing leases have been read.
-func (k *leaseBook) start(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.isReady {
-		k.view.Start, k.isReady = now, true
-		close(k.ready)
+func (b *leaseBook) start(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isReady {
+		b.view.Start, b.isReady = now, true
+		close(b.ready)
 	}
 }
 
 // service records a service's lease and reports whether it is new since the start.
-func (k *leaseBook) service(key string, alive bool) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) service(key string, alive bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if !alive {
-		delete(k.services, key)
+		delete(b.services, key)
 		return false
 	}
-	known := k.services[key]
-	k.services[key] = true
-	return !known && k.isReady
+	known := b.services[key]
+	b.services[key] = true
+	return !known && b.isReady
 }
 
 // seen records a harness's lease and returns when to pass over the harness because of it, zero for never.
-func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	old := k.view.Leases[harness][incarnation]
+func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.view.Leases[harness][incarnation]
 	if old != nil && old.Abandoned != "" {
 		return time.Time{} // it ended then, and an incarnation does not live again
 	}
 	if e.Deleted {
-		l := &Seen{TTL: k.margins.Unknown, Since: now.here, Renewed: now.here}
+		l := &Seen{TTL: b.margins.Unknown, Since: now.here, Renewed: now.here}
 		if old != nil {
 			*l = *old
 		}
 		l.Ended, l.Released = now.here, !e.Expired
 		l.Early = old != nil && e.Expired && now.here.Sub(old.Renewed) < l.TTL-l.TTL/earlyPart
-		k.view.put(harness, incarnation, l)
+		b.view.put(harness, incarnation, l)
 		if l.Released {
 			return now.here
 		}
-		return now.here.Add(k.margins.Grace)
+		return now.here.Add(b.margins.Grace)
 	}
-	l := readLease(e.Value, k.margins.Unknown)
+	l := readLease(e.Value, b.margins.Unknown)
 	l.Since, l.Renewed, l.Received, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
-	if !k.isReady { // it was renewed before the watch started
+	if !b.isReady { // it was renewed before the watch started
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
 	if old != nil { // a renewal is not a claim: it does not extend the adoption
@@ -271,14 +271,14 @@ func (k *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 	if l.Abandoned != "" {
 		l.Ended, l.Released = now.here, true
 	}
-	k.view.put(harness, incarnation, l)
+	b.view.put(harness, incarnation, l)
 	switch {
 	case l.Abandoned != "":
 		return now.here
 	case old != nil && old.State == l.State:
 		return time.Time{}
 	case l.State == leaseStarting:
-		return l.Since.Add(k.margins.Adoption)
+		return l.Since.Add(b.margins.Adoption)
 	}
 	return now.here
 }
@@ -302,31 +302,31 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 }
 
 // forgetEnded drops all leases that ended long ago.
-func (k *leaseBook) forgetEnded(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for harness := range k.view.Leases {
-		k.forget(harness, now)
+func (b *leaseBook) forgetEnded(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for harness := range b.view.Leases {
+		b.forget(harness, now)
 	}
 }
 
-// forget drops leases of a harness that ended long ago. k.mu is held.
-func (k *leaseBook) forget(harness string, now time.Time) {
-	for id, l := range k.view.Leases[harness] {
+// forget drops leases of a harness that ended long ago. b.mu is held.
+func (b *leaseBook) forget(harness string, now time.Time) {
+	for id, l := range b.view.Leases[harness] {
 		if !l.Ended.IsZero() && now.Sub(l.Ended) > endedKept {
-			k.view.put(harness, id, nil)
+			b.view.put(harness, id, nil)
 		}
 	}
 }
 
 // adopting returns the living incarnations of a harness that are not ready and may adopt, and since when the log was
 // not read for their claims, by the broker's clock.
-func (k *leaseBook) adopting(harness string, now moment) (ids []string, since time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) adopting(harness string, now moment) (ids []string, since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var unread time.Time
-	for id, l := range k.view.Leases[harness] {
-		if !l.Exclusive || !l.Ended.IsZero() || !l.adopting(k.margins, now.here) {
+	for id, l := range b.view.Leases[harness] {
+		if !l.Exclusive || !l.Ended.IsZero() || !l.adopting(b.margins, now.here) {
 			continue
 		}
 		ids = append(ids, id)
@@ -340,11 +340,11 @@ func (k *leaseBook) adopting(harness string, now moment) (ids []string, since ti
 // claims records the result of reading the log for the claims of incarnations, with the last claim of each, by this
 // process's clock. After a failed attempt it records that the log can be read again: until now no incarnation could
 // claim.
-func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Time, checked time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) claims(harness string, ids []string, last map[string]time.Time, checked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, id := range ids {
-		l := k.view.Leases[harness][id]
+		l := b.view.Leases[harness][id]
 		if l == nil {
 			continue
 		}
@@ -356,11 +356,11 @@ func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Ti
 }
 
 // unread records that the log could not be read for the claims of incarnations.
-func (k *leaseBook) unread(harness string, ids []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) unread(harness string, ids []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, id := range ids {
-		if l := k.view.Leases[harness][id]; l != nil {
+		if l := b.view.Leases[harness][id]; l != nil {
 			l.Unread = true
 		}
 	}
@@ -480,22 +480,22 @@ func (r *Reconciler) removeSurplus(ctx context.Context) error {
 
 // surplus returns the filters of the harnesses that may have stored more keys than they may, with the number of changes
 // since the last check.
-func (k *leaseBook) surplus() map[string]int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) surplus() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	found := map[string]int{}
-	for filter, w := range k.written {
+	for filter, w := range b.written {
 		if w.since >= checkEvery || w.removed && w.since > 0 {
 			found[filter] = w.since
 		}
 	}
-	for harness, leases := range k.view.Leases {
+	for harness, leases := range b.view.Leases {
 		if filter := events.HarnessLeaseKeys(harness); len(leases) > leasesMax && found[filter] == 0 {
 			found[filter] = 0
 		}
 	}
-	early := min(len(k.written)-writtenMax, writtenAtOnce)
-	for filter, w := range k.written {
+	early := min(len(b.written)-writtenMax, writtenAtOnce)
+	for filter, w := range b.written {
 		if early <= 0 {
 			break
 		}
@@ -508,33 +508,33 @@ func (k *leaseBook) surplus() map[string]int {
 }
 
 // checked records that the broker removed so many keys of a harness when this many changes had been seen.
-func (k *leaseBook) checked(filter string, since int, removed uint64) {
-	k.mu.Lock()
+func (b *leaseBook) checked(filter string, since int, removed uint64) {
+	b.mu.Lock()
 	w := writes{since: -since, removed: removed > 0}
-	if old := k.written[filter]; old != nil {
+	if old := b.written[filter]; old != nil {
 		w.since += old.since
 	}
-	delete(k.written, filter)
+	delete(b.written, filter)
 	if w != (writes{}) {
-		k.written[filter] = &w
+		b.written[filter] = &w
 	}
-	k.mu.Unlock()
+	b.mu.Unlock()
 	_, harness, _, err := events.ParseLeaseKey(strings.TrimSuffix(filter, "*") + "1")
 	if err == nil {
-		k.keepNewest(harness, leasesMax)
+		b.keepNewest(harness, leasesMax)
 	}
 }
 
 // keepNewest forgets all leases of a harness but the newest ones, and returns how many it forgot. A session whose lease
 // is forgotten is judged by what the broker has.
-func (k *leaseBook) keepNewest(harness string, keep int) (forgotten int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	leases := k.view.Leases[harness]
+func (b *leaseBook) keepNewest(harness string, keep int) (forgotten int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	leases := b.view.Leases[harness]
 	newer := func(a, b string) int { return cmp.Compare(leases[b].Rev, leases[a].Rev) }
 	ids := slices.SortedFunc(maps.Keys(leases), newer)
 	for _, id := range ids[min(keep, len(ids)):] {
-		k.view.put(harness, id, nil)
+		b.view.put(harness, id, nil)
 		forgotten++
 	}
 	return forgotten
@@ -547,11 +547,11 @@ type overdueLease struct {
 }
 
 // overdue returns the leases that the broker should have ended by this process's clock.
-func (k *leaseBook) overdue(now time.Time) []overdueLease {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (b *leaseBook) overdue(now time.Time) []overdueLease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var all []overdueLease
-	for harness, leases := range k.view.Leases {
+	for harness, leases := range b.view.Leases {
 		for incarnation, l := range leases {
 			if l.Ended.IsZero() && l.Kept > 0 && now.Sub(l.Received) > l.Kept+overdueMin {
 				all = append(all, overdueLease{harness, incarnation, l.Rev})
@@ -562,15 +562,15 @@ func (k *leaseBook) overdue(now time.Time) []overdueLease {
 }
 
 // end ends an overdue lease, unless it was renewed after all.
-func (k *leaseBook) end(x overdueLease, rev uint64) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l := k.view.Leases[x.harness][x.incarnation]
+func (b *leaseBook) end(x overdueLease, rev uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.view.Leases[x.harness][x.incarnation]
 	if l == nil || !l.Ended.IsZero() || l.Rev != x.rev || rev != x.rev {
 		return false
 	}
 	ended := *l
 	ended.Ended = l.Received.Add(l.Kept)
-	k.view.put(x.harness, x.incarnation, &ended)
+	b.view.put(x.harness, x.incarnation, &ended)
 	return true
 }

@@ -92,7 +92,7 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 	if next.Cause == events.CauseAnswer && d.Continuations.Count >= session.ContinuationsMax {
 		return nil // the decision waits for a person, as [session.State.Owed] has it
 	}
-	d.goOn = append(d.goOn, next)
+	d.nextTurns = append(d.nextTurns, next)
 	return nil
 }
 
@@ -111,12 +111,13 @@ func (d *draft) waitsSince(turn string) uint64 {
 // from before a person's stop, and a dismissal after one, continue nothing.
 func (d *draft) continueDecided() {
 	t := d.Turn
-	if !d.leftTurn() || slices.ContainsFunc(d.goOn, func(f events.TurnRequested) bool { return f.OfTurn == t.ID }) {
+	of := func(f events.TurnRequested) bool { return f.OfTurn == t.ID }
+	if !d.leftTurn() || slices.ContainsFunc(d.nextTurns, of) {
 		return
 	}
 	for _, c := range t.Prompts {
 		if c.Seq == t.DecidedSeq && c.Seq > d.StoppedSeq && d.Continues(&session.Prompt{Turn: t.ID}, c.Status) {
-			d.goOn = append(d.goOn, d.Continue(c.Prompt, t.ID, ""))
+			d.nextTurns = append(d.nextTurns, d.Continue(c.Prompt, t.ID, ""))
 			return
 		}
 	}
@@ -166,7 +167,7 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 		d.Retry.Resumes < p.ResumeMax {
 		next := d.Continue("", c.Turn, "")
 		next.Cause = events.CauseResume
-		d.goOn = append(d.goOn, next)
+		d.nextTurns = append(d.nextTurns, next)
 	}
 }
 
@@ -219,8 +220,8 @@ func (d *draft) continueOnce(turn string) bool {
 		return turn != "" && p.OfTurn == turn
 	}
 	var best *events.TurnRequested
-	for i := range d.goOn {
-		f := &d.goOn[i]
+	for i := range d.nextTurns {
+		f := &d.nextTurns[i]
 		if turn != "" && f.OfTurn != turn || f.Cause == events.CauseAnswer && d.Displaces(f.OfTurn) {
 			continue // the decision stays owed
 		}
