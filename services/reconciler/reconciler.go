@@ -23,6 +23,19 @@
 // on the outcome of its children. A call is held while its child waits for a person; when the child settles, its parent
 // is decided again.
 //
+// Beside that. It watches every lease, and no limit of the broker counts what a user adds there. So it also deletes the
+// oldest leases of a harness that has too many (removeSurplus), and consumers that the broker counts for no limit
+// (endUncounted).
+//
+// Files:
+//
+//	decide, recover, child            the decision about one session, and what its children mean for it. Pure
+//	liveness                          the verdict on an owner. Pure
+//	lease, disconnect                 what this process has seen of leases, and which of them it ends
+//	pass, plan, tree, childindex      which sessions are decided together, when, and in which order
+//	filter                            sessions that need no decision
+//	reconciler, endpoint, uncounted   the parts that run, requests, and consumers
+//
 // Under failure:
 //
 //	the reconciler dies in a pass    its appends are stored; another replica, or the next start, does the rest. A
