@@ -179,6 +179,7 @@ type life struct {
 	// by session: a requested turn of an earlier bridge, which may have died before it sent the message
 	undecided map[string]string
 	aborting  map[string]chan struct{} // by session: closed when the abort of a run is over
+	messages  map[string]*heldMessage  // that the plugin holds
 	owed      map[string]bool          // sessions that are to be compared; true: recovery took them from this process
 	owing     chan struct{}            // something is owed
 }
@@ -377,7 +378,8 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
 		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
 		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
-		owing: make(chan struct{}, 1)}
+		messages: map[string]*heldMessage{},
+		owing:    make(chan struct{}, 1)}
 	prefix := r.marksPrefix(h.ID())
 	known := incarnations(names, prefix)
 	l.mark = prefix + h.Incarnation()

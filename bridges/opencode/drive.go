@@ -18,10 +18,13 @@ type Drive struct {
 	// again by the rules of the retry service. Sessions whose auto_retry is off are left to OpenCode, and so are those
 	// of sub-agents: a run of the parent waits for them.
 	Retry bool
+	// Queue: a message that is sent to OpenCode waits in the queue of its session, and is its own turn. It needs the
+	// plugin.
+	Queue bool
 }
 
 // driveNames are the names of what can be driven.
-var driveNames = []string{"retry"}
+var driveNames = []string{"queue", "retry"}
 
 // ParseDrive returns what a list of names says. An error names one that is unknown.
 func ParseDrive(names []string) (d Drive, err error) {
@@ -29,6 +32,8 @@ func ParseDrive(names []string) (d Drive, err error) {
 		switch name {
 		case "retry":
 			d.Retry = true
+		case "queue":
+			d.Queue = true
 		default:
 			return Drive{}, fmt.Errorf("%.40q: want some of %q", name, driveNames)
 		}

@@ -118,13 +118,16 @@ func newMessage(messages []openMessage, last int, w fold.WorkTurn) map[string]an
 	}
 	id := messageID(w.Message, newest)
 	body := map[string]any{"messageID": id, "parts": []map[string]any{{
-		"id": partPrefix + strings.TrimPrefix(id, messagePrefix), "type": partText, "text": text,
+		"id": partOf(id), "type": partText, "text": text,
 		"metadata": map[string]any{"holdfast": sentMark{Turn: w.Turn}}}}}
 	if last < 0 {
 		return body
 	}
 	return withModel(body, &messages[last])
 }
+
+// partOf is the id of the text of a message that the bridge sends.
+func partOf(message string) string { return partPrefix + strings.TrimPrefix(message, messagePrefix) }
 
 // sameMessage sends a stored message again, for another turn. OpenCode stores nothing new then but the mark, and
 // continues after what is there.

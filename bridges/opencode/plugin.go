@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -26,11 +27,12 @@ var PluginSource []byte
 const (
 	PluginURLVar   = "HOLDFAST_PLUGIN_URL"
 	PluginTokenVar = "HOLDFAST_PLUGIN_TOKEN" //nolint:gosec // the name of a variable
+	PluginQueueVar = "HOLDFAST_PLUGIN_QUEUE"
 )
 
 // Limits of a request of the plugin.
 const (
-	pluginBytesMax = 1 << 20
+	pluginBytesMax = 16 << 20
 	pluginReadMax  = 10 * time.Second
 )
 
@@ -40,12 +42,15 @@ type Plugin struct {
 	Token    string       // what requests have to name; not empty
 }
 
-// Env returns the variables with which a process of OpenCode finds the bridge; none without a plugin.
-func (p *Plugin) Env() []string {
-	if p == nil {
+// PluginEnv returns the variables with which a process of OpenCode finds the bridge; none without a plugin.
+func (b *Bridge) PluginEnv() (env []string) {
+	if b.Plugin == nil {
 		return nil
 	}
-	return []string{PluginURLVar + "=http://" + p.Listener.Addr().String(), PluginTokenVar + "=" + p.Token}
+	if b.Drive.Queue {
+		env = append(env, PluginQueueVar+"=1")
+	}
+	return append(env, PluginURLVar+"=http://"+b.Plugin.Listener.Addr().String(), PluginTokenVar+"="+b.Plugin.Token)
 }
 
 // verdict is a reply to the plugin. It asks again after 503.
@@ -62,14 +67,18 @@ var (
 	isOver      = verdict{http.StatusConflict, "the log has the end of this call: it was closed before it ran"}
 	leaving     = verdict{http.StatusServiceUnavailable, "the bridge ends"}
 	wrongToken  = verdict{http.StatusUnauthorized, "the token is not that of the bridge: compare " + PluginTokenVar}
+	withdrawn   = verdict{http.StatusConflict, "it was withdrawn from the queue, or its turn has failed"}
+	waits       = verdict{http.StatusAccepted, "it waits for its turn"}
 	unknownPath = verdict{http.StatusNotFound, "this bridge does not know the request: print its plugin again"}
 )
 
 // pluginRequest is a request of the plugin.
 type pluginRequest struct {
 	Session string   `json:"session"`
-	Call    string   `json:"call"`
-	Marks   []string `json:"marks"` // of the process that asks
+	Call    string   `json:"call"`    // its id, with /call
+	Message string   `json:"message"` // its id, with /message
+	Text    string   `json:"text"`    // of the message
+	Marks   []string `json:"marks"`   // of the process that asks
 }
 
 // serve answers the plugin until ctx ends. The returned function waits for the last reply.
@@ -79,7 +88,7 @@ func (r *follower) serve(ctx context.Context) (end func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	srv := &http.Server{Handler: http.HandlerFunc(r.plugin), ReadTimeout: pluginReadMax,
+	srv := &http.Server{Handler: http.HandlerFunc(r.plugin), ReadHeaderTimeout: pluginReadMax,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	go func() {
@@ -98,24 +107,24 @@ func (r *follower) serve(ctx context.Context) (end func()) {
 // plugin answers one request of the plugin.
 func (r *follower) plugin(w http.ResponseWriter, req *http.Request) {
 	v := r.verdictOf(w, req)
-	if v.text != "" {
-		http.Error(w, v.text, v.status)
-		return
-	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(v.status)
+	_, _ = io.WriteString(w, v.text)
 }
 
 func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 	if !r.Plugin.knows(req) {
 		return wrongToken
 	}
-	if req.Method != http.MethodPost || req.URL.Path != "/call" {
+	paths := map[string]func(context.Context, *life, pluginRequest) verdict{"/call": r.mayRun, "/message": r.mayBegin}
+	ask := paths[req.URL.Path]
+	if req.Method != http.MethodPost || ask == nil {
 		return unknownPath
 	}
 	var q pluginRequest
 	err := json.NewDecoder(http.MaxBytesReader(w, req.Body, pluginBytesMax)).Decode(&q)
-	if err != nil || q.Session == "" || q.Call == "" {
-		return verdict{http.StatusBadRequest, fmt.Sprintf("want a session, a call and marks as JSON: %v", err)}
+	if err != nil || q.Session == "" || q.Call+q.Message == "" {
+		return verdict{http.StatusBadRequest, fmt.Sprintf("want a session, a call or a message, and marks: %v", err)}
 	}
 	l, v := r.lifeOf(q.Marks)
 	if l == nil {
@@ -124,7 +133,7 @@ func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	return r.mayRun(ctx, l, q)
+	return ask(ctx, l, q)
 }
 
 // knows reports whether a request names the token.

@@ -106,7 +106,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	message, _ := body["messageID"].(string)
 	earlier := callsFor(messages, message)
 	defer r.workOn(l, t, message, earlier, false)()
-	if err := r.send(ctx, l, s, body); err != nil {
+	if err := r.sendOrHand(ctx, l, s, t, body); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
 		}

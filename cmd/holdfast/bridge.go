@@ -52,6 +52,10 @@ that ends is started again, and ends with the bridge.
 With --drive retry a run that waits for OpenCode's own retry is aborted, and the turn is tried again by Holdfast's
 rules: its attempts and instants outlive both processes.
 
+With --drive queue a message that a person types in OpenCode while it runs waits in the queue of its session, and gets a
+turn of its own. That needs --plugin, and HOLDFAST_PLUGIN_QUEUE=1 in the environment of a server that the bridge did not
+start.
+
 With --plugin the bridge replies to the plugin in OpenCode: a call runs when it is stored, and not before, and nothing
 runs in a process of OpenCode that the bridge does not follow. holdfast bridge opencode plugin prints the plugin. The
 server and the bridge need the same secret in `+opencode.PluginTokenVar+`, and the server the bridge's address in
@@ -70,7 +74,7 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 	f.StringVar(&o.content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
 	f.BoolVar(&o.spawn, "spawn", false, "start the server, and start it again when it ends")
-	f.StringSliceVar(&o.drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list`: retry")
+	f.StringSliceVar(&o.drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list` of\nqueue and retry")
 	f.StringVar(&o.plugin, "plugin", "", "reply to the plugin in OpenCode at this `address`, host:port on loopback")
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
 	cmd.AddCommand(pluginCommand(a))
@@ -85,7 +89,7 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 		if err != nil {
 			return usage(cmd, "%v", err)
 		}
-		err = runWith(cmd.Context(), b.Run, spawned(a, o.spawn, args, b.Plugin.Env(), b.Log))
+		err = runWith(cmd.Context(), b.Run, spawned(a, o.spawn, args, b.PluginEnv(), b.Log))
 		if err != nil && errors.Is(err, harness.ErrClosed) && cmd.Context().Err() != nil {
 			return nil
 		}
@@ -117,7 +121,10 @@ func (o *opencodeOptions) bridge(a *app) (b *opencode.Bridge, err error) {
 	if b.Drive, err = opencode.ParseDrive(o.drive); err != nil {
 		return nil, fmt.Errorf("--drive: %w", err)
 	}
-	if o.plugin == "" {
+	switch {
+	case o.plugin == "" && b.Drive.Queue:
+		return nil, errors.New("--drive queue: the plugin holds the messages: write --plugin, too")
+	case o.plugin == "":
 		return b, nil
 	}
 	if b.Plugin, err = listenForPlugin(o.plugin, o.spawn); err != nil {

@@ -68,6 +68,7 @@ func TestBridgePlugin(t *testing.T) {
 	for args, want := range map[string]string{
 		"--plugin 127.0.0.1:0":                    "set HOLDFAST_PLUGIN_TOKEN",
 		"--plugin 0.0.0.0:0 --spawn -- /bin/true": "loopback",
+		"--drive queue":                           "write --plugin",
 		"--plugin 4097 --spawn -- /bin/true":      "host:port",
 	} {
 		if code, said := run(t.Context(), strings.Fields(args)...); code != exitUsage || !strings.Contains(said, want) {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ func newPlugged(t *testing.T, front func(w *world) string, args ...string) *plug
 	p.ok(os.WriteFile(file, source, 0o600))
 	p.configures(`"plugin": [` + strconv.Quote("file://"+file) + `],`)
 	p.world.env = []string{"HOLDFAST_PLUGIN_URL=" + p.between("http://"+address), "HOLDFAST_PLUGIN_TOKEN=secret"}
+	if slices.Contains(args, "queue") {
+		p.world.env = append(p.world.env, "HOLDFAST_PLUGIN_QUEUE=1")
+	}
 	p.starts()
 	p.env, p.args = []string{"HOLDFAST_PLUGIN_TOKEN=secret"}, append([]string{"--plugin", address}, args...)
 	p.bridge = p.bridges(front(p.world), p.env, p.args...)
@@ -193,4 +197,36 @@ func TestPluginFenced(t *testing.T) {
 	}
 	p.types("resume", "opencode/"+id)
 	p.until(id, "the turn completed", completed)
+}
+
+// TestDriveQueue: messages that a person types in OpenCode while it runs wait in the queue, and each one has a turn and
+// an answer of its own.
+func TestDriveQueue(t *testing.T) {
+	p := newPlugged(t, direct, "--drive", "queue")
+	close(p.pass)
+	p.model.Script("first", bash(waits), mockmodel.Text("Done."))
+	for _, name := range []string{"second", "third"} {
+		p.model.Script(name, mockmodel.Text("Done with the "+name+"."))
+	}
+	id := p.begins("first")
+	p.until(id, "a command runs", func(s *session.State) bool { return len(s.Tools) == 1 })
+	for n, name := range []string{"second", "third"} {
+		p.says(id, "Please. <<"+name+">>")
+		p.until(id, name+" waits", func(s *session.State) bool { return len(s.Queue) == n+1 })
+	}
+	if n := p.count(id, "user"); n != 1 {
+		t.Errorf("OpenCode has %d messages of the person while the first one is answered", n)
+	}
+	p.write("go")
+	p.until(id, "all are answered", func(s *session.State) bool {
+		return completed(s) && len(s.Queue) == 0 && len(p.model.Requests("third")) > 0
+	})
+	if u, a := p.count(id, "user"), p.count(id, "assistant"); u != 3 || a != 4 {
+		t.Errorf("%d messages of the person, %d of the model", u, a)
+	}
+	for _, name := range []string{"second", "third"} {
+		if n := len(p.model.Requests(name)); n != 1 {
+			t.Errorf("the model was asked %d times for the %s", n, name)
+		}
+	}
 }

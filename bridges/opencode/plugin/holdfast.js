@@ -4,7 +4,8 @@
 //
 //   HOLDFAST_PLUGIN_URL    the address of the bridge, as its option --plugin has it: http://127.0.0.1:4097
 //   HOLDFAST_PLUGIN_TOKEN  the secret that the bridge has, too
-//   HOLDFAST_PLUGIN_WAIT   for how many seconds a call waits; default: 60
+//   HOLDFAST_PLUGIN_QUEUE  1: messages wait in Holdfast's queue (--drive queue), and OpenCode has one at a time
+//   HOLDFAST_PLUGIN_WAIT   for how many seconds the bridge is waited for; default: 60
 
 const pause = 250 // milliseconds between two requests
 
@@ -36,14 +37,15 @@ function bridge(client, address) {
   }
 
   return async (path, question, what) => {
-    const began = performance.now()
+    let began = performance.now()
     let why = "the bridge did not reply"
     for (let left = wait; left > 0; left = wait - (performance.now() - began)) {
       const reply = await once(path, question, left).catch((err) => ({ status: 503, text: String(err) }))
-      if (reply.status < 300) return reply.text
+      if (reply.status === 200 || reply.status === 204) return reply.text
+      if (reply.status === 202) began = performance.now() // it waits in the queue, and the bridge is there
       why = reply.text
-      if (reply.status !== 503) break
-      await sleep(pause)
+      if (reply.status !== 503 && reply.status !== 202) break
+      if (reply.status === 503) await sleep(pause)
     }
     throw new Error(`Holdfast: ${what}: ${why}`)
   }
@@ -53,7 +55,23 @@ export const Holdfast = async ({ client }) => {
   const address = process.env.HOLDFAST_PLUGIN_URL
   if (!address) return {}
   const ask = bridge(client, address)
+  const queue = process.env.HOLDFAST_PLUGIN_QUEUE === "1"
   return {
+    // A message gets the ids under which the bridge would send it: they sort behind all that OpenCode has by then.
+    "chat.message": async (_, { message, parts }) => {
+      if (!queue || parts.some((part) => part.metadata?.holdfast)) return // the bridge has sent it
+      const texts = parts.filter((part) => part.type === "text" && !part.synthetic)
+      const text = texts.map((part) => part.text).join("\n")
+      const question = { session: message.sessionID, message: message.id, text }
+      const reply = await ask("message", question, "this message was not sent")
+      if (!reply) return
+      const place = JSON.parse(reply)
+      message.id = place.message
+      for (const part of parts) part.messageID = place.message
+      const marked = texts[0] ?? parts[0]
+      marked.id = place.part
+      marked.metadata = { ...marked.metadata, holdfast: place.mark }
+    },
     "tool.execute.before": async ({ sessionID, callID }) => {
       await ask("call", { session: sessionID, call: callID }, "this call did not run")
     },
