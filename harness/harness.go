@@ -24,9 +24,10 @@
 //
 // # Terms
 //
-// A harness id outlives restarts. Each process of it is an incarnation, a number from the broker, with a lease that it
-// renews. A session has one owner at a time, and each claim begins an epoch. Facts of a process about a session count
-// only while the process is its owner under the present epoch.
+// A harness id outlives restarts. Each process of it is an incarnation, a number from the broker (its ticket), with a
+// lease that it renews. A session has one owner at a time, and each claim begins an epoch. Facts of a process about a
+// session count only while the process is its owner under the present epoch. Recovery is what the service reconciler
+// does with the items that a dead process left open: it closes them, keeps them, or has another turn requested.
 //
 // # The log is the truth
 //
