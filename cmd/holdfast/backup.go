@@ -117,6 +117,9 @@ func (a *app) printBackup(info backup.Info, where string) error {
 
 // backUp writes a backup into a directory, under its name only when it is whole and synced.
 func (a *app) backUp(ctx context.Context, b *bus.Bus, dir string) (path string, info backup.Info, err error) {
+	if at, err := os.Stat(dir); err != nil || !at.IsDir() {
+		return "", info, fmt.Errorf("backup: %s is not a directory: make it first", dir)
+	}
 	at, err := b.Backups.Began(ctx)
 	if err != nil {
 		return "", info, fmt.Errorf("backup: %w", err)

@@ -118,8 +118,7 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return events.Ref{}, &events.Refusal{Code: http.StatusNotFound, What: "session",
-			Message: fmt.Sprintf("no such session: %s; `holdfast sessions --all` lists them", name)}
+		return events.Ref{}, noSession(ctx, b.KV, name)
 	}
 	var names []string
 	for _, r := range found[:min(len(found), candidatesMax)] {
@@ -128,6 +127,23 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	return events.Ref{}, &events.Refusal{Code: http.StatusConflict,
 		Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name,
 			strings.Join(names, ", "))}
+}
+
+// errFound ends a list at its first entry.
+var errFound = errors.New("found")
+
+// noSession is the refusal of a name that no session has. A harness of that name is a hint at what was meant.
+func noSession(ctx context.Context, buckets *kv.Buckets, name string) error {
+	hint := "`holdfast sessions --all` lists them"
+	if _, wrong := events.Token(name); wrong == nil {
+		err := buckets.List(ctx, kv.State, events.SessionKeys(name), func(kv.Entry) error { return errFound })
+		if errors.Is(err, errFound) {
+			hint = fmt.Sprintf("%[1]s is a harness: `holdfast sessions --all --harness %[1]s` lists its sessions",
+				quoted(name))
+		}
+	}
+	return &events.Refusal{Code: http.StatusNotFound, What: "session",
+		Message: fmt.Sprintf("no such session: %s; %s", name, hint)}
 }
 
 // addNamed adds the session of a key, once: a key that changes while the keys are listed is listed again.
