@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"encoding/json"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -255,6 +256,39 @@ func TestGapsAreCounted(t *testing.T) {
 			t.Errorf("after a gap of %d ms: %v, want %+v", x.gap, n, x)
 		}
 	}
+}
+
+// TestALeaseTakesLittleMemory: a lease may have 16 KiB, and a harness 10,000 of them. The reconciler keeps little of
+// each, whatever its fields are.
+func TestALeaseTakesLittleMemory(t *testing.T) {
+	const leases, most = 1000, 1 << 10 // bytes of each, on average
+	long := strings.Repeat("x", 15<<10)
+	for name, body := range map[string]string{
+		"state":      `{"state":"` + long + `"}`,
+		"server":     `{"connection":{"server":"` + long + `","client":2}}`,
+		"name":       `{"connection":{"server":"a","client":2,"name":"` + long + `"}}`,
+		"abandoned":  `{"abandoned":"` + long + `"}`,
+		"many blank": `{"abandoned":"` + strings.Repeat(" ", len(long)) + `x"}`,
+		"another":    `{"other":"` + long + `"}`,
+	} {
+		kept := make([]*Seen, leases)
+		before := heap()
+		for i := range kept {
+			kept[i] = readLease([]byte(body), unknownTTL)
+		}
+		if each := (int64(heap()) - int64(before)) / leases; each > most {
+			t.Errorf("%s: a lease takes %d bytes", name, each)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// heap returns the bytes that are in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // TestLeaseNamesItsConnection: the lease that a harness writes is the one that a reconciler reads.

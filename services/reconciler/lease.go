@@ -30,7 +30,7 @@ const (
 	earlyPart    = 5               // a lease that ends with more than this fraction of its TTL left was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
 	overdueEvery = time.Second     // interval of the search for such leases
-	nameMax      = 512             // bytes of the name of a connection; a longer one counts as none
+	nameMax      = 512             // bytes of a state, and of the names of a connection; a longer one counts as none
 	forgetEvery  = time.Minute     // interval of the search for leases that ended long ago
 
 	// leasesMax is how many leases one harness may have, dead ones included. A lease takes up to 16 KiB of the broker's
@@ -283,7 +283,8 @@ func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 	return now.here
 }
 
-// readLease decodes a harness's lease. A lease that cannot be decoded counts as alive, and supersedes nothing.
+// readLease decodes a harness's lease. A lease that cannot be decoded counts as alive, and supersedes nothing. It keeps
+// little of a lease that is long: a harness may have many.
 func readLease(body []byte, unknown time.Duration) *Seen {
 	var l control.Lease
 	if err := json.Unmarshal(body, &l); err != nil {
@@ -294,9 +295,15 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 		ttl = unknown
 	}
 	seen := &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection.Connection,
-		Abandoned: events.Detail(l.Abandoned)}
+		Abandoned: strings.Clone(events.Detail(l.Abandoned))} // a part of a text keeps all of it
 	if len(l.Connection.Name) <= nameMax {
 		seen.Name = l.Connection.Name
+	}
+	if len(l.State) > nameMax { // no process is in such a state
+		seen.State = control.LeaseReady
+	}
+	if len(l.Connection.Server) > nameMax { // no broker has such an id
+		seen.Connected = presence.Connection{}
 	}
 	return seen
 }
