@@ -52,7 +52,8 @@ type target struct {
 	consumers func(b *bus.Bus, s *settings) []consumer.Source
 }
 
-// targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
+// targets is the table of services. CONTRIBUTING.md says how to add one. up makes each with the default of every
+// option: make must accept that.
 var targets = []target{
 	{
 		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and carries out " +
