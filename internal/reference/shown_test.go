@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -194,6 +195,16 @@ func TestContractNamesEverything(t *testing.T) {
 		if !regexp.MustCompile(`(^|[^a-z_])` + regexp.QuoteMeta(name) + `($|[^a-z_])`).MatchString(text) {
 			t.Errorf("docs/contract.md does not name %s", name)
 		}
+	}
+	rules := regexp.MustCompile(`"rules": ([0-9]+)`).FindAllStringSubmatch(text, -1)
+	for _, found := range rules {
+		if found[1] != strconv.Itoa(session.FoldRules) {
+			t.Errorf("docs/contract.md shows a document of rules %s, and the fold has rules %d", found[1],
+				session.FoldRules)
+		}
+	}
+	if len(rules) == 0 {
+		t.Error("docs/contract.md shows no document with its rules")
 	}
 	table, err := os.ReadFile(filepath.Join(committed, "events.md"))
 	if err != nil {
