@@ -475,6 +475,8 @@ func (w *world) inAnothersName(t *testing.T) {
 		{ann, "hf.svc.compaction.send.ann", `{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
 		{h, "hf.svc.compaction.send.harness.my-agent",
 			`{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
+		{h, "hf.svc.compaction.send.harness.my-agent",
+			`{"harness":"other","session":"s","message":"m","content":"x","by":"my-agent"}`},
 	} {
 		m, err := c.a.Request(c.subject, []byte(c.body), patience)
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "403" {
