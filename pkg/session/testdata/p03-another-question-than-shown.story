@@ -23,6 +23,8 @@ since, and counts if the prompt was only asked again. Without a place it counts 
 17 prompt.requested {"prompt":"other","kind":"permission","delivery":"callback","title":"rm -rf /srv"}
 -- facts --
 18 prompt.requested {"prompt":"other","kind":"permission","delivery":"callback","title":"rm -rf /srv"}
+19 prompt.requested {"prompt":"title","kind":"plan","delivery":"callback","title":"Plan A","questions":[{"id":"q","question":"Follow it?","options":[{"label":"yes"}]}]}
+20 prompt.requested {"prompt":"title","kind":"plan","delivery":"callback","title":"Plan B","questions":[{"id":"q","question":"Follow it?","options":[{"label":"yes"}]}]}
 -- request --
 answer {"prompt":"again","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":3}
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":5}
@@ -31,8 +33,9 @@ dismiss {"prompt":"other","by":"ada","asked":5}
 answer {"prompt":"call","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":7}
 dismiss {"prompt":"kind","by":"ada","asked":10}
 answer {"prompt":"options","answers":[{"question":"q","selected":["staging"]}],"by":"ada","asked":12}
+answer {"prompt":"title","answers":[{"question":"q","selected":["yes"]}],"by":"ada","asked":19}
 -- result --
-s 19 prompt.answered {"prompt":"again","answers":[{"question":"permission","selected":["once"]}],"by":"ada","owed":true}
+s 21 prompt.answered {"prompt":"again","answers":[{"question":"permission","selected":["once"]}],"by":"ada","owed":true}
 409 prompt other has changed since it was shown (at place 5 of the log, now at 18): read it again
   {"status":"awaiting","at":"@18s","seq":18,"prompt":"other"}
 409 prompt other has changed since it was shown (at place 5 of the log, now at 18): read it again
@@ -45,6 +48,8 @@ s 19 prompt.answered {"prompt":"again","answers":[{"question":"permission","sele
   {"status":"awaiting","at":"@11s","seq":11,"prompt":"kind"}
 409 prompt options has changed since it was shown (at place 12 of the log, now at 13): read it again
   {"status":"awaiting","at":"@13s","seq":13,"prompt":"options"}
+409 prompt title has changed since it was shown (at place 19 of the log, now at 20): read it again
+  {"status":"awaiting","at":"@20s","seq":20,"prompt":"title"}
 -- request --
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":17}
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":3}
@@ -62,17 +67,17 @@ answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":99}
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
 -- result --
-s 20 prompt.answered {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"bob","owed":true}
+s 22 prompt.answered {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"bob","owed":true}
 409 prompt other has changed since it was shown (at place 5 of the log, now at 18): read it again
-  {"status":"answered","at":"@18s","seq":18,"prompt":"other"}
-nothing to append, see 20
-nothing to append, see 20
+  {"status":"answered","at":"@20s","seq":18,"prompt":"other"}
+nothing to append, see 22
+nothing to append, see 22
 -- facts --
-21 prompt.delivered {"prompt":"other"}
+23 prompt.delivered {"prompt":"other"}
 -- request --
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":5}
 answer {"prompt":"other","answers":[{"question":"permission","selected":["once"]}],"by":"ada","asked":6}
 -- result --
 409 prompt other has changed since it was shown (at place 5 of the log, now at 18): read it again
-  {"status":"answered","at":"@18s","seq":18,"prompt":"other"}
-nothing to append, see 20
+  {"status":"answered","at":"@20s","seq":18,"prompt":"other"}
+nothing to append, see 22
