@@ -200,12 +200,12 @@ func TestPluginFenced(t *testing.T) {
 }
 
 // TestDriveQueue: messages that a person types in OpenCode while it runs wait in the queue, and each one has a turn and
-// an answer of its own.
+// an answer of its own. Killed in the first turn, OpenCode forgets those that wait: the queue does not.
 func TestDriveQueue(t *testing.T) {
 	p := newPlugged(t, direct, "--drive", "queue")
 	close(p.pass)
-	p.model.Script("first", bash(waits), mockmodel.Text("Done."))
-	for _, name := range []string{"second", "third"} {
+	p.model.Script("first", bash(waits), mockmodel.Text("Done."), bash(waits), mockmodel.Text("Done."))
+	for _, name := range []string{"second", "third", "fourth"} {
 		p.model.Script(name, mockmodel.Text("Done with the "+name+"."))
 	}
 	id := p.begins("first")
@@ -224,7 +224,21 @@ func TestDriveQueue(t *testing.T) {
 	if u, a := p.count(id, "user"), p.count(id, "assistant"); u != 3 || a != 4 {
 		t.Errorf("%d messages of the person, %d of the model", u, a)
 	}
-	for _, name := range []string{"second", "third"} {
+	p.ok(os.Remove(filepath.Join(p.dir, "go")))
+	p.says(id, "Again. <<first>>")
+	p.until(id, "a command runs again", func(s *session.State) bool { return len(s.Tools) == 1 })
+	p.says(id, "Please. <<fourth>>")
+	p.until(id, "the fourth waits", func(s *session.State) bool { return len(s.Queue) == 1 })
+	p.server.Kill()
+	p.starts()
+	p.until(id, "the turn is interrupted, and the fourth waits", func(s *session.State) bool {
+		return interrupted(s) && len(s.Queue) == 1
+	})
+	p.types("resume", "opencode/"+id)
+	p.until(id, "the fourth is answered", func(s *session.State) bool {
+		return completed(s) && len(s.Queue) == 0 && len(p.model.Requests("fourth")) > 0
+	})
+	for _, name := range []string{"second", "third", "fourth"} {
 		if n := len(p.model.Requests(name)); n != 1 {
 			t.Errorf("the model was asked %d times for the %s", n, name)
 		}
