@@ -206,10 +206,7 @@ func (s *Session) readTurn(ctx context.Context, t *Turn, st *session.State) erro
 	if t == nil || t.Request().Turn != "" {
 		return nil
 	}
-	w, err := st.WorkOpen(func(seq uint64) (*events.Commit, error) {
-		c, err := s.h.bus.Log.Commit(ctx, seq)
-		return &c, err
-	})
+	w, err := st.WorkOpen(s.commits(ctx))
 	if err != nil {
 		return about(translate(err), "turn %s in %s", t.id, s.ref)
 	}

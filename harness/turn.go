@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -282,7 +283,7 @@ func (t *Turn) Session() *Session { return t.s }
 
 // Request is what was asked for: the message and its content, the cause, the options, and the decisions that the turn
 // brings; [session.WorkTurn] says which field is set for which cause. Of a turn that [Session.StartTurn] began, the
-// decisions are named only: [Session.Answer] reads them. Of an adopted turn, decisions about questions that
+// decisions are named only: [Turn.Decisions] reads them. Of an adopted turn, decisions about questions that
 // the turn itself asked are returned by [Turn.Ask], under the same id. While this process is not known to own the
 // session (its lease is overdue or lost, or another process has the session), the decisions are named only, too, and
 // the content of a message that an answer became is left out.
@@ -293,6 +294,38 @@ func (t *Turn) Request() session.WorkTurn {
 		return t.request
 	}
 	return named(t.request)
+}
+
+// Decisions returns the decisions that the turn brings, also those that [Turn.Request] only names. It waits until this
+// process is known to own the session. It gives no receipt: the end of the turn does. The errors are those of
+// [Session.Regain], the cause of ctx, and [ErrUnknown] if the turn has ended and its request only named a decision.
+func (t *Turn) Decisions(ctx context.Context) ([]session.TurnPrompt, error) {
+	s := t.s
+	if err := s.verifyOwner(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	all, st := slices.Clone(t.request.Prompts), s.st.Clone()
+	s.mu.Unlock()
+	if !slices.ContainsFunc(all, func(p session.TurnPrompt) bool { return p.Omitted }) {
+		return all, nil
+	}
+	if st.Turn == nil || st.Turn.ID != t.id {
+		return nil, fmt.Errorf("%w: decisions of turn %s in %s: it has ended", ErrUnknown, t.id, s.ref)
+	}
+	w, err := st.WorkOpen(s.commits(ctx))
+	if err != nil {
+		return nil, about(translate(err), "decisions of turn %s in %s", t.id, s.ref)
+	}
+	return w.Prompts, nil
+}
+
+// commits reads commits of the log.
+func (s *Session) commits(ctx context.Context) session.Source {
+	return func(seq uint64) (*events.Commit, error) {
+		c, err := s.h.bus.Log.Commit(ctx, seq)
+		return &c, err
+	}
 }
 
 // named returns the request of a turn with the names of the decisions that the turn brings, and without the decisions.

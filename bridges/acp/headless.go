@@ -178,16 +178,14 @@ func (e *headless) turn(ctx, turn context.Context, t *harness.Turn) error {
 // promptOf returns what the agent reads for a turn: the decisions that the turn brings, then its message. An agent that
 // was interrupted has the message already.
 func promptOf(ctx context.Context, t *harness.Turn) (string, error) {
+	decisions, err := t.Decisions(ctx)
+	if err != nil {
+		return "", err
+	}
 	r := t.Request()
 	var all []string
-	for _, p := range r.Prompts {
+	for _, p := range decisions {
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		if p.Omitted {
-			var err error
-			if a, err = t.Session().Answer(ctx, p.Prompt); err != nil {
-				return "", err
-			}
-		}
 		words := (&prompt{}).inWords(a)
 		if a.Text != "" {
 			words += ": " + a.Text

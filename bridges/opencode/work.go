@@ -46,9 +46,27 @@ func cannot(format string, args ...any) error {
 		Text: fmt.Sprintf(format, args...)}}
 }
 
+// wholeRequest returns the request of a turn with all that it brings, as soon as this process is known to own the
+// session. [harness.Turn.Request] leaves decisions out while it is not: OpenCode would get them as dismissals.
+func wholeRequest(ctx context.Context, t *harness.Turn) (w fold.WorkTurn, err error) {
+	decisions, err := t.Decisions(ctx)
+	if err != nil {
+		return w, err
+	}
+	w = t.Request()
+	if w.Prompts = decisions; fold.IsAnswer(w.Message) {
+		w.Content, err = t.Content(ctx)
+	}
+	return w, err
+}
+
 // turn runs one requested turn in OpenCode. The events of the server end it.
 func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
-	id, w := t.Session().ID(), t.Request()
+	id := t.Session().ID()
+	w, err := wholeRequest(ctx, t)
+	if err != nil {
+		return err
+	}
 	if l.isUndecided(t) {
 		if unsent, err := r.isUnsent(ctx, l, t); err != nil || !unsent {
 			return err
@@ -87,11 +105,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	case mine != last:
 		return cannot("OpenCode has a newer message than the one that this turn continues")
 	default:
-		var settled bool
-		err := r.insist(ctx, "the results of calls", func() (err error) {
-			settled, err = r.settlePrompts(ctx, s, messages[mine:], w.Prompts, t.Session().State())
-			return err
-		})
+		settled, err := r.settleAll(ctx, s, messages[mine:], t, w.Prompts)
 		if err != nil {
 			return r.unless(ctx, l, s, err)
 		}
@@ -477,6 +491,16 @@ func finishedAnswer(messages []openMessage) bool {
 		info.Finish != "unknown"
 }
 
+// settleAll calls settlePrompts until the server takes or refuses what it stores.
+func (r *follower) settleAll(ctx context.Context, s stored, messages []openMessage, t *harness.Turn,
+	prompts []fold.TurnPrompt) (some bool, err error) {
+	err = r.insist(ctx, "the results of calls", func() (err error) {
+		some, err = r.settlePrompts(ctx, s, messages, prompts, t.Session().State())
+		return err
+	})
+	return some, err
+}
+
 // settlePrompts stores the decisions about prompts of a process that is gone as the ends of their calls, and reports
 // whether there were any. A question's answer is the result of its call. A command that waited for a permission never
 // ran: the model is asked to call it again.
@@ -486,6 +510,9 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 	used := map[string]bool{}
 	for i := range prompts {
 		p := &prompts[i]
+		if p.Status == "" { // it is only named
+			continue
+		}
 		call, permission := r.callOf(s.ID, st, p.Prompt)
 		at, k := findCall(messages, p, call, used)
 		if at < 0 {
