@@ -135,7 +135,7 @@ long: ## the full crash, cluster, clock, power, simulation and board tests (seve
 mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go, TESTS=packages, OPERANDS=1)
 	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)" -tests "$(TESTS)" $(if $(OPERANDS),-operands)
 
-golden: ## write golden files and printed pages anew; read the difference
+golden: ## write golden files and printed pages again; read the difference
 	$(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) \
 		$(filter-out $(golden_last) $(golden_kube),$(golden_packages)) -update
 	cd $(golden_kube) && $(GO) test -run TestChartFiles . -update

@@ -10,7 +10,7 @@ import (
 const (
 	beatMS       = 5 // how often a pulse looks at the clock
 	jitterMS     = 3 // how late a beat may be on an idle machine
-	stalledTries = 5 // of [Calm]
+	stalledTries = 5 // of [RetryStalled]
 )
 
 // Pulse measures, beside a test and in the same run, how long this process was kept from running, by other processes or

@@ -260,13 +260,14 @@ func (c *Conn) disconnected(nc *nats.Conn, err error) {
 // stillAway logs why the connection is not restored, each reason once: a refused certificate would look like a broker
 // that is down.
 func (c *Conn) stillAway(_ *nats.Conn, err error) {
-	text := ofTLS(&c.Config, err).Error()
+	why := ofTLS(&c.Config, err)
+	text := why.Error()
 	c.mu.Lock()
 	known := c.awayText == text
 	c.awayText = text
 	c.mu.Unlock()
 	if !known {
-		c.Log.Warn().Str("reason", text).Str("service", c.Config.Name).Msg("broker not reached: trying on")
+		c.Log.Warn().AnErr("err", why).Str("service", c.Config.Name).Msg("broker not reached: trying on")
 	}
 }
 
