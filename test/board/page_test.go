@@ -154,10 +154,15 @@ func (p *page) keys(keys string) {
 	p.do(chromedp.KeyEvent(keys))
 }
 
-// click clicks the first element of a CSS selector.
+// click clicks the first element of a CSS selector, when it is where it was a moment ago: the click is at a place of
+// the page, and what appears above the element moves it.
 func (p *page) click(selector string) {
 	p.t.Helper()
-	p.wait(fmt.Sprintf("document.querySelector(%s)", quote(selector)))
+	p.wait(fmt.Sprintf(`(() => { const e = document.querySelector(%s);
+		if (!e) { return false; }
+		const { x, y } = e.getBoundingClientRect(), before = e.placeBefore;
+		e.placeBefore = x + " " + y;
+		return e.placeBefore === before; })()`, quote(selector)))
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 

@@ -491,6 +491,13 @@ func (p *page) write(name, text string) {
 		return true; })()`, name, quote(text)))
 }
 
+// sendPolicy sends the changed form.
+func (p *page) sendPolicy() {
+	p.t.Helper()
+	p.wait(`!document.querySelector("#policy button.main").disabled`)
+	p.click("#policy button.main")
+}
+
 // A person changes the policy: the ledger's refusal is below its field, and nothing is shown as changed before the
 // ledger has stored it. Of two tabs, changes of different fields both stand, and no change overwrites one that was not
 // seen.
@@ -503,12 +510,11 @@ func TestPolicyIsChanged(t *testing.T) {
 		p.wait(fmt.Sprintf(`JSON.stringify(holdfast.app.page.doc().policy, ["auto_retry", "retry_max", "resume",
 			"resume_max"]) === %s`, quote(want)))
 	}
-	main := "#policy button.main"
 	if !eval[bool](p, `document.querySelector("#policy button.main").disabled`) {
 		t.Error("a policy that is not changed can be sent")
 	}
 	p.write("retry_max", "-1")
-	p.click(main)
+	p.sendPolicy()
 	p.shows("change the policy: policy.retry_max: -1: want 0 to 1000000 attempts (400)")
 	p.wait(`document.querySelector(".setting.changed .verdict")?.textContent.includes("want 0 to 1000000")`)
 	policy(`{"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":10}`)
@@ -516,12 +522,12 @@ func TestPolicyIsChanged(t *testing.T) {
 	// Both tabs see the same policy; the ledger is asked while the first one cannot see what the second one changes.
 	q.write("resume", "hold")
 	q.write("resume_max", "5")
-	q.click(main)
+	q.sendPolicy()
 	q.shows("change the policy: stored at")
 	p.wait(`document.querySelector("#policy [name=resume]").value === "hold"`)
 	p.write("retry_max", "3")
 	p.shot("policy")
-	p.click(main)
+	p.sendPolicy()
 	p.shows("change the policy: stored at")
 	policy(`{"auto_retry":true,"retry_max":3,"resume":"hold","resume_max":5}`)
 
@@ -529,7 +535,7 @@ func TestPolicyIsChanged(t *testing.T) {
 	q.wait(`document.querySelector("#policy [name=retry_max]").value === "3"`)
 	p.write("resume_max", "6")
 	q.write("resume_max", "7")
-	p.click(main)
+	p.sendPolicy()
 	q.shows("Changed by another person meanwhile: resume_max")
 	q.shows("now 6")
 	if !eval[bool](q, `document.querySelector("#policy button.main").disabled`) {
@@ -538,7 +544,7 @@ func TestPolicyIsChanged(t *testing.T) {
 	q.shot("overtaken")
 	q.click(`#policy .verdict button`)
 	q.wait(`!document.querySelector("#policy button.main").disabled`)
-	q.click(main)
+	q.sendPolicy()
 	policy(`{"auto_retry":true,"retry_max":3,"resume":"hold","resume_max":7}`)
 
 	// Without the service nothing is shown as changed.
@@ -551,7 +557,7 @@ func TestPolicyIsChanged(t *testing.T) {
 	})(holdfast.app.net.ask.bind(holdfast.app.net))`)
 	q.write("resume", "auto")
 	q.wait(`!document.querySelector("#policy button.main").disabled`)
-	q.click(main)
+	q.sendPolicy()
 	q.wait(`globalThis.reply && document.querySelector("#policy button.main").disabled`)
 	q.shows("now hold")
 	if eval[bool](q, `Boolean(document.querySelector(".verdict.done"))`) {
