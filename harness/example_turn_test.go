@@ -48,6 +48,23 @@ func ExampleTurn_Usage() {
 	// Output: 1200
 }
 
+// Decisions returns what people have decided about the prompts that the turn brings to the agent.
+func ExampleTurn_Decisions() {
+	ctx := context.Background()
+	p := paint(ctx)
+	defer p.stop()
+	fatal(p.session.Append(ctx, events.PromptRequested{Prompt: "colour", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback, Questions: colour().Questions})) // no Ask waits for it
+	p.person(ctx, p.ref(), "colour", "red")
+	turn, err := p.session.StartTurn(ctx, harness.StartOptions{ID: "t1", Prompts: []string{"colour"}})
+	fatal(err)
+	decisions, err := turn.Decisions(ctx)
+	fatal(err)
+	fatal(turn.Complete(ctx, "stop")) // the receipt
+	fmt.Println(decisions[0].Status, decisions[0].Answers[0].Text)
+	// Output: answered red
+}
+
 // Content returns the message of the turn.
 func ExampleTurn_Content() {
 	ctx, cancel := context.WithCancel(context.Background())
