@@ -115,7 +115,7 @@ func (b Bug) String() string {
 		"a call ends without its decision", "a call taken by Append, and not said", "appended, and not attended",
 		"options of a turn as it was",
 		"options of a turn without what came since", "a full log fences", "refused, and brought again",
-		"what was shown is ignored", "a message sent again is new"}[b]
+		"an answer to an older question counts", "a message sent again is new"}[b]
 }
 
 // Times of the make-believe world.

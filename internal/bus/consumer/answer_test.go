@@ -157,7 +157,7 @@ func TestUncountedConsumersWithOldPermissions(t *testing.T) {
 	}
 }
 
-// TestConsumersWhoseNamesAreNotText: the broker takes any bytes for a name and tells of them as U+FFFD, so no request
+// TestConsumersWhoseNamesAreNotText: the broker takes any bytes for a name and lists them as U+FFFD, so no request
 // names such a consumer. The error says which node has it, and the others are deleted, whatever their names are.
 func TestConsumersWhoseNamesAreNotText(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))

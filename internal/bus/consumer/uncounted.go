@@ -64,12 +64,12 @@ type Uncounted struct {
 }
 
 // Nameless reports whether no request can name the consumer. It is direct, and its name is not UTF-8: the broker takes
-// any bytes, and tells of them as U+FFFD. It ends when its node is restarted.
+// any bytes, and lists them as U+FFFD. It ends when its node is restarted.
 func (u *Uncounted) Nameless() bool {
 	return !u.Sourcing && strings.ContainsRune(u.Name, utf8.RuneError)
 }
 
-// String says to a person which consumer it is, and what ends one that no request can name.
+// String names the consumer, and what ends one that no request can delete.
 func (u *Uncounted) String() string {
 	text := fmt.Sprintf("%s of %s delivers to %s", u.Name, u.Stream, u.To)
 	if u.Nameless() {
