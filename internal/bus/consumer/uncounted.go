@@ -27,6 +27,7 @@ const (
 	checksMax     = 20 * time.Second // of listed consumers, in one search
 	checkAtOnce   = 4                // of them: each answer may take 800 KB
 	endAtOnceMax  = 16               // requests to the broker
+	deletionMax   = 10 * time.Second // of one consumer
 	noResponders  = "503"            // status of a request that nothing answers
 
 	// ActiveMax is how many direct consumers with a subscription are left: those of mirrors that an administrator makes
@@ -327,50 +328,66 @@ func (cs *Consumers) sourcingOne(ctx context.Context, x listed) (u Uncounted, er
 		Active: info.Active}, err
 }
 
-// remove deletes consumers by their names, and returns those that are deleted.
+// remove deletes consumers by their names, and returns those that are deleted. It ends when a deletion has no answer
+// within its time.
 func (cs *Consumers) remove(ctx context.Context, all []Uncounted, clustered bool) ([]Uncounted, error) {
-	gone := make([]bool, len(all))
-	var deletions errgroup.Group
+	gone, errs := make([]bool, len(all)), make([]error, len(all))
+	deletions, ctx := errgroup.WithContext(ctx)
 	deletions.SetLimit(endAtOnceMax)
 	for i, u := range all {
 		deletions.Go(func() error {
-			if clustered && !u.Sourcing {
-				if err := cs.claim(ctx, u); err != nil {
-					return err
-				}
+			var err error
+			if gone[i], err = cs.removeOne(ctx, u, clustered && !u.Sourcing); errors.Is(err, core.ErrUnreachable) {
+				return err
 			}
-			err := cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
-				core.APIPrefix+"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
-			if errors.Is(err, core.ErrNotFound) { // it has ended meanwhile
-				return nil
-			}
-			gone[i] = err == nil
-			return err
+			errs[i] = err
+			return nil
 		})
 	}
 	err := deletions.Wait()
 	var ended []Uncounted
 	for i, u := range all {
-		if gone[i] {
+		switch {
+		case gone[i]:
 			ended = append(ended, u)
+		case err == nil:
+			err = errs[i]
 		}
 	}
 	return ended, err
 }
 
+// removeOne deletes a consumer, and reports whether it has done so. In a cluster it first claims the name of a direct
+// one.
+func (cs *Consumers) removeOne(ctx context.Context, u Uncounted, claim bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, deletionMax)
+	defer cancel()
+	if claim {
+		if err := cs.claim(ctx, u); err != nil {
+			return false, err
+		}
+	}
+	err := cs.conn.Call(ctx, "delete consumer "+u.Name+" of "+u.Stream,
+		"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
+	if errors.Is(err, core.ErrNotFound) { // it has ended meanwhile, or an attempt without an answer deleted it
+		return claim, nil
+	}
+	return err == nil, err
+}
+
 // claim makes a consumer under the name of a direct one. A cluster does not know the name of a direct one, and so
 // refuses to delete it. Each node deletes what it has under a name that the cluster deletes. The new one is sourcing:
 // no limit refuses it, and if this process ends before the deletion, the next search deletes it.
+//
+// The request is sent again after a time without an answer. If the node refuses before the leader of the cluster has
+// applied its own proposal, the leader drops the refusal (processConsumerAssignmentResults of nats-server).
 func (cs *Consumers) claim(ctx context.Context, u Uncounted) error {
 	const all = ">"
-	body, err := json.Marshal(map[string]any{"stream_name": u.Stream, "action": actionCreate,
+	request := map[string]any{"stream_name": u.Stream, "action": actionCreate,
 		"config": map[string]any{"name": u.Name, "sourcing": true, "filter_subject": all, "deliver_policy": "new",
-			"ack_policy": "none", "num_replicas": 1, "mem_storage": true, "inactive_threshold": claimIdleMax}})
-	if err != nil {
-		return fmt.Errorf("consumer %s of %s: %w", u.Name, u.Stream, err)
-	}
-	err = cs.conn.CallOnce(ctx, "delete consumer "+u.Name+" of "+u.Stream,
-		core.APIPrefix+"CONSUMER.CREATE."+u.Stream+"."+u.Name+"."+all, body, new(core.Nothing))
+			"ack_policy": "none", "num_replicas": 1, "mem_storage": true, "inactive_threshold": claimIdleMax}}
+	err := cs.conn.Call(ctx, "delete consumer "+u.Name+" of "+u.Stream,
+		"CONSUMER.CREATE."+u.Stream+"."+u.Name+"."+all, request, new(core.Nothing))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && (api.ErrorCode == codeNameInUse || api.ErrorCode == codeConsumerExists) {
 		return nil // the node that has the direct one has refused to change it
