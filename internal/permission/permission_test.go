@@ -307,6 +307,43 @@ func TestServicesRemoveTheirConsumers(t *testing.T) {
 	}
 }
 
+// TestTheReconcilerDeletesConsumersOfUsers: the reconciler looks at each consumer of a user, claims its name and
+// deletes it, on every stream. It has no right over the consumers of other services, and no other service may do this.
+func TestTheReconcilerDeletesConsumersOfUsers(t *testing.T) {
+	c := cell(t)
+	for _, service := range Services() {
+		g := Service(c, service)
+		may := func(subject string) bool {
+			by := func(p string) bool { return covers(p, api+"CONSUMER."+subject) }
+			return slices.ContainsFunc(g.Publish, by) && !slices.ContainsFunc(g.PublishDeny, by)
+		}
+		all := 0
+		for _, s := range namesOf(c).streams() {
+			verbs := []string{"INFO." + s + ".any", "CREATE." + s + ".any.>", "DELETE." + s + ".any"}
+			missing := slices.DeleteFunc(verbs, may)
+			if len(missing) == 0 {
+				all++
+			} else if service == string(events.WriterReconciler) {
+				t.Errorf("the reconciler may not ask for %q", missing)
+			}
+		}
+		if service != string(events.WriterReconciler) && all == len(namesOf(c).streams()) {
+			t.Errorf("%s may delete consumers of every stream", service)
+		}
+		for _, d := range Durables(c) {
+			at := d.Stream + "." + d.Name
+			for _, verb := range []string{"INFO.", "CREATE.", "DELETE."} {
+				if may(verb+at) && d.Service != service {
+					t.Errorf("%s may send %s%s, the consumer of %s", service, verb, at, d.Service)
+				}
+			}
+			if may("CREATE."+at+".>") && d.Service != service {
+				t.Errorf("%s may make the consumer %s of %s", service, d.Name, d.Service)
+			}
+		}
+	}
+}
+
 // The broker compares each filter of a list with each other, without a limit. Only services may send a list: a request
 // with the filter in its subject takes none.
 func TestListsOfFiltersAreForServices(t *testing.T) {
