@@ -389,8 +389,12 @@ func TestDeployedBroker(t *testing.T) {
 			}
 		}
 		of := func(text string) int { return strings.Count(string(body), text) }
-		if n := of("tls {"); n == 0 || of("verify: true") != n || of("cluster {") != of("no_advertise: true") {
-			t.Errorf("%s: clients and nodes need certificates, and clients do not learn the addresses of nodes", file)
+		if of("\ntls {") != 1 || of("\n  verify: true") != 1 {
+			t.Errorf("%s: a client needs a certificate", file)
+		}
+		if n := of("cluster {"); of("\n  tls {") != n || of("/etc/nats-routes-tls/ca.crt") != n ||
+			of("no_advertise: true") != n {
+			t.Errorf("%s: a node needs a certificate, and clients do not learn the addresses of nodes", file)
 		}
 		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret,
 			[]string{"$SERVER_NAME"}) {

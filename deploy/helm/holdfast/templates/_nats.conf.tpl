@@ -40,8 +40,7 @@ cluster {
   tls {
     cert_file: /etc/nats-routes-tls/tls.crt
     key_file: /etc/nats-routes-tls/tls.key
-    ca_file: /etc/nats-routes-tls/ca.crt
-    verify: true
+    ca_file: /etc/nats-routes-tls/ca.crt # nats-server always verifies the certificates of nodes
     timeout: 5
   }
   include ../nats-users/routes.conf
