@@ -154,7 +154,7 @@ func (h *Harness) giveUp(s *Session) {
 func (s *Session) giveBackUnmade() {
 	s.mu.Lock()
 	id := ""
-	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && s.st.Owns(c.Epoch) {
+	if c := s.st.Compaction; c.Running() && s.st.Owns(c.Epoch) {
 		id = c.ID
 	}
 	s.mu.Unlock()

@@ -71,7 +71,7 @@ func forgets(st *session.State, since uint64) bool {
 func inState(st *session.State, kind, id string) (r recorded, ok bool) {
 	if p := st.Prompts[id]; p != nil && kind == nameOfQuestion {
 		r.open, r.ended, r.asked = p.Status == session.Awaiting, p.Status != session.Awaiting, p.Seq
-		r.own = r.open && p.Epoch == st.Epoch
+		r.own = r.open && ofLastOwner(st, p.Epoch)
 		r.Ending = session.Ending{Entity: session.EntityPrompt, ID: id, Outcome: string(p.Status), Reason: p.Reason,
 			Seq: p.SettledSeq}
 		return r, true

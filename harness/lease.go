@@ -473,7 +473,7 @@ func (s *Session) reclaiming(l, was *term, epoch, from uint64) (facts []events.F
 		}
 	}
 	var late []events.Fact
-	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch >= from {
+	if c := st.Compaction; c.Running() && c.Epoch >= from {
 		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
 	}
 	for id, p := range st.Prompts {

@@ -102,7 +102,7 @@ func (t *Turn) askNow(ctx context.Context, name string, p Prompt, epoch uint64) 
 			return false, errLookAgain
 		}
 		c := st.Tools[p.Call]
-		return c != nil && c.Epoch == st.Epoch, nil
+		return c != nil && ofLastOwner(st, c.Epoch), nil
 	}, events.ToolStarted{Call: p.Call, Turn: t.id, Name: name, Title: p.Title})
 	if err != nil {
 		return Answer{}, err

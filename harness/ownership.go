@@ -572,6 +572,10 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 	return append(first, prompts...), nil
 }
 
+// ofLastOwner reports whether the session's last owner opened, or adopted, an item with this epoch. Unlike
+// [session.State.Owns], it holds also while the session has no owner.
+func ofLastOwner(st *session.State, epoch uint64) bool { return epoch == st.Epoch }
+
 // again is the request of an open prompt once more: with a new body, or as it is in the log with the other fields that
 // are given.
 func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (events.Fact, error) {

@@ -360,7 +360,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	}
 	switch {
 	case p != nil && p.Status == session.Awaiting:
-		return p.Epoch == st.Epoch && !p.Unattended, 0, nil
+		return ofLastOwner(st, p.Epoch) && !p.Unattended, 0, nil
 	case !ended && p == nil:
 		return false, 0, nil
 	case returned && (returnedIn == turnID(st) || st.Turn == nil || st.Turn.OfTurn == ""):
@@ -378,7 +378,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	adopted := func(st *session.State) bool {
 		p := st.Prompts[prompt]
-		return p == nil || p.Epoch == st.Epoch && !leavesTurn(st, p)
+		return p == nil || ofLastOwner(st, p.Epoch) && !leavesTurn(st, p)
 	}
 	st := s.State()
 	if adopted(st) {
@@ -403,7 +403,7 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 // its call alone.
 func leavesTurn(st *session.State, p *session.Prompt) bool {
 	c := st.Tools[p.Call]
-	return st.Turn != nil && p.Turn == st.Turn.ID && st.Turn.Epoch < st.Epoch && (c == nil || !c.Background)
+	return st.Turn != nil && p.Turn == st.Turn.ID && !ofLastOwner(st, st.Turn.Epoch) && (c == nil || !c.Background)
 }
 
 // readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
@@ -624,7 +624,7 @@ func (s *Session) unattended(st *session.State, prompt string) bool {
 		return false
 	}
 	c := st.Tools[p.Call]
-	if p.Epoch != st.Epoch && (c == nil || c.Epoch != st.Epoch) {
+	if !ofLastOwner(st, p.Epoch) && (c == nil || !ofLastOwner(st, c.Epoch)) {
 		return false // nothing is left to this process
 	}
 	return outlivesTurn(st, p)

@@ -274,7 +274,7 @@ type compacting struct {
 
 // runs says whether a compaction is still the one that is under way.
 func (c *compacting) runs(st *session.State) bool {
-	return st.Compaction != nil && st.Compaction.State == session.CompactionRunning && st.Compaction.ID == c.id
+	return st.Compaction.Running() && st.Compaction.ID == c.id
 }
 
 // compacting returns a context that ends with the compaction, by any writer, or with this process's ownership of the

@@ -191,7 +191,7 @@ func (s *Session) callbacks() []string {
 func callbacksOf(st *session.State) (ids []string) {
 	for _, id := range st.PendingPrompts() {
 		p := st.Prompts[id]
-		if p.Delivery == events.DeliverCallback && p.OnOwnerLoss != events.LossKeep && p.Epoch == st.Epoch {
+		if p.Delivery == events.DeliverCallback && p.OnOwnerLoss != events.LossKeep && ofLastOwner(st, p.Epoch) {
 			ids = append(ids, id)
 		}
 	}

@@ -125,7 +125,7 @@ func (s *Session) stoppedSince(st *session.State, known uint64, start *write, id
 // alone. A turn that a handler of Work runs is refused. The session is locked.
 func (s *Session) attachTurn(st *session.State, id string) (done bool, err error) {
 	switch {
-	case st.Turn == nil || st.Turn.ID != id || st.Turn.Epoch != st.Epoch:
+	case st.Turn == nil || st.Turn.ID != id || !ofLastOwner(st, st.Turn.Epoch):
 		return false, nil
 	case s.atWork == id:
 		return false, fmt.Errorf("%w: turn %s in %s, by a handler of Work", ErrRunning, id, s.ref)

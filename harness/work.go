@@ -570,13 +570,12 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 // until the open turn has ended, unless that was left behind by an earlier process. A turn that this process started or
 // adopted, wholly or a call of it, is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
-	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
+	p, t := st.Pending.Turn, st.Turn
 	nobodyRuns := t == nil || !st.Runs(t.ID)
 	if st.Pending.Compaction != nil {
 		return compactions && nobodyRuns
 	}
-	compacting := c != nil && c.State == session.CompactionRunning
-	return turns && p != nil && !compacting && nobodyRuns
+	return turns && p != nil && !st.Compaction.Running() && nobodyRuns
 }
 
 // taking is what is said to take it.
@@ -660,7 +659,7 @@ func (s *Session) giveBackCompaction(id string) {
 	s.appendLater(events.CompactionFailed{Compaction: id, Error: events.Failure{Kind: failure.Interrupted,
 		Text: "the process ended its work before the compaction began"}}, func(st *session.State) bool {
 		c := st.Compaction
-		return c != nil && c.ID == id && c.State == session.CompactionRunning && st.Owns(c.Epoch)
+		return c.Running() && c.ID == id && st.Owns(c.Epoch)
 	})
 }
 

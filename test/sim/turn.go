@@ -95,7 +95,7 @@ func (p *process) takeWork() bool {
 
 // compacts says whether a compaction is under way in this process.
 func compacts(st *session.State) bool {
-	return st.Compaction != nil && st.Compaction.State == session.CompactionRunning && st.Compaction.Epoch == st.Epoch
+	return st.Compaction.Running() && st.Compaction.Epoch == st.Epoch
 }
 
 // compact ends a compaction, sooner or later.

@@ -527,7 +527,7 @@ func (s *state) work(p *process) bool {
 	switch {
 	case st.Pending.Stop != nil && p.mine:
 		s.add(p, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
-	case p.mine && p.compact && st.Compaction != nil && st.Compaction.State == session.CompactionRunning:
+	case p.mine && p.compact && st.Compaction.Running():
 		s.add(p, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
 		p.compact = false
 	case st.Pending.Compaction != nil && s.idleTurn():
@@ -584,8 +584,7 @@ func (s *state) idleTurn() bool {
 }
 
 func (s *state) compacting() bool {
-	c := s.st.Compaction
-	return c != nil && c.State == session.CompactionRunning
+	return s.st.Compaction.Running()
 }
 
 // name is a process by its slot.
