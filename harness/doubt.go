@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -41,7 +42,7 @@ func (h *Harness) settleLater(s *Session, l *term, err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state == leaseDraining || h.ctx.Err() != nil {
+	if h.state == buslease.Draining || h.ctx.Err() != nil {
 		return
 	}
 	s.users++
@@ -135,7 +136,7 @@ func (h *Harness) giveUp(s *Session) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state == leaseDraining || h.ctx.Err() != nil {
+	if h.state == buslease.Draining || h.ctx.Err() != nil {
 		return // all are released, or recovered
 	}
 	s.leaving = true

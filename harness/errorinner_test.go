@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 )
 
 // TestNameOfThePackageStandsOnce: an error names this package once, and keeps what it is.
@@ -16,7 +17,7 @@ func TestNameOfThePackageStandsOnce(t *testing.T) {
 	if err.Error() != want || !errors.Is(err, ErrFenced) {
 		t.Errorf("%v", err)
 	}
-	h := &Harness{cfg: Config{ID: "a"}, state: leaseStarting, ctx: context.Background()}
+	h := &Harness{cfg: Config{ID: "a"}, state: buslease.Starting, ctx: context.Background()}
 	err = h.Work(context.Background(), Worker{Turn: func(context.Context, *Turn) error { return nil }})
 	if err == nil || err.Error() != "harness: work of a: "+ErrNotReady.Error()[len("harness: "):] {
 		t.Errorf("%v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -240,7 +241,7 @@ func Forgets(st *session.State, since uint64) bool { return forgets(st, since) }
 func IsReady(h *Harness) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state == leaseReady
+	return h.state == buslease.Ready
 }
 
 // Offers is how many sessions of this harness have work, as far as the process has seen.

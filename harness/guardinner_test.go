@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -301,7 +302,7 @@ func TestAProcessEndsOnce(t *testing.T) {
 	}
 	x := newInside(t)
 	x.h.mu.Lock()
-	x.h.state = leaseDraining // Close has begun
+	x.h.state = buslease.Draining // Close has begun
 	x.h.mu.Unlock()
 	if replace(x.h); x.h.ctx.Err() != nil {
 		t.Errorf("it leaves, and ended with %v", context.Cause(x.h.ctx))

@@ -186,6 +186,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -255,7 +256,7 @@ func connect(ctx context.Context, cfg Config, log zerolog.Logger, lines *lines, 
 	if err != nil {
 		return nil, err
 	}
-	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{},
+	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: buslease.Starting, sessions: map[string]*Session{},
 		offers: map[string]session.Work{},
 		dirty:  map[string]bool{}, workReady: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
@@ -444,7 +445,7 @@ func (h *Harness) session(id string) (*Session, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state == leaseDraining {
+	if h.state == buslease.Draining {
 		return nil, about(ErrClosed, "session %s", id)
 	}
 	s := h.sessions[id]
@@ -488,11 +489,11 @@ func (h *Harness) remove(s *Session) {
 // connection is closed in any case.
 func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Lock()
-	if h.state == leaseDraining {
+	if h.state == buslease.Draining {
 		h.mu.Unlock()
 		return nil
 	}
-	h.state = leaseDraining
+	h.state = buslease.Draining
 	h.mu.Unlock()
 	defer h.bus.Close()
 	var errs []error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -263,13 +264,13 @@ func TestWorkOfAClosedSession(t *testing.T) {
 		t.Errorf("%t, %v", more, err)
 	}
 	x.h.mu.Lock()
-	x.h.state = leaseDraining
+	x.h.state = buslease.Draining
 	x.h.mu.Unlock()
 	if more, err := k.takeOver(x.ctx, "s"); more || !errors.Is(err, ErrClosed) {
 		t.Errorf("a process that leaves: %t, %v", more, err)
 	}
 	x.h.mu.Lock()
-	x.h.state = leaseStarting
+	x.h.state = buslease.Starting
 	x.h.mu.Unlock()
 }
 
@@ -326,7 +327,7 @@ func TestALeavingProcess(t *testing.T) {
 	x := newInside(t)
 	Unhold(x.s)
 	x.h.mu.Lock()
-	x.h.state = leaseDraining
+	x.h.state = buslease.Draining
 	x.h.mu.Unlock()
 	if _, err := x.h.session("other"); !errors.Is(err, ErrClosed) {
 		t.Errorf("session: %v", err)
@@ -347,7 +348,7 @@ func TestALeavingProcess(t *testing.T) {
 func TestALeavingProcessStartsOver(t *testing.T) {
 	x := newInside(t, func(c *Config) { c.TTL = 2 * time.Second })
 	x.h.mu.Lock()
-	x.h.state = leaseDraining
+	x.h.state = buslease.Draining
 	x.h.mu.Unlock()
 	l, err := x.h.begin(x.ctx)
 	if err != nil {
@@ -359,7 +360,7 @@ func TestALeavingProcessStartsOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var is lease
+		var is buslease.Record
 		if err := json.Unmarshal(e.Value, &is); err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +370,7 @@ func TestALeavingProcessStartsOver(t *testing.T) {
 		states = append(states, is.State)
 		return is.RenewedAt.After(first)
 	})
-	if slices.ContainsFunc(states, func(s string) bool { return s != leaseDraining }) {
+	if slices.ContainsFunc(states, func(s string) bool { return s != buslease.Draining }) {
 		t.Errorf("its lease says %v", states)
 	}
 }

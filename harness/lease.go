@@ -22,33 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// States of a lease.
-const (
-	leaseStarting = "starting"
-	leaseReady    = "ready"
-	leaseDraining = "draining"
-)
-
 // restartDelayMaxMS is the longest pause between attempts to start over, in milliseconds.
 const restartDelayMaxMS = 1_000
-
-// lease is the value of the lease's key.
-type lease struct {
-	ID          string    `json:"id"`
-	Incarnation string    `json:"incarnation"`
-	Exclusive   bool      `json:"exclusive"`
-	State       string    `json:"state"`
-	TTLMS       int64     `json:"ttl_ms"`
-	Host        string    `json:"host"`
-	PID         int       `json:"pid"`
-	Version     string    `json:"version"`
-	StartedAt   time.Time `json:"started_at"`
-	RenewedAt   time.Time `json:"renewed_at"`
-	// Connection shortens the wait for the end of a dead process. The lease is renewed when the connection is restored,
-	// and is kept while the process has a connection.
-	Connection presence.Named `json:"connection,omitzero"`
-	Abandoned  string         `json:"abandoned,omitempty"` // how the process ended that this one supervised
-}
 
 // term is one incarnation, from its ticket until its lease is lost or given back.
 type term struct {
@@ -77,8 +52,8 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 	h.drawn = l.incarnation
 	state := h.state
 	h.mu.Unlock()
-	if state == leaseReady {
-		state = leaseStarting
+	if state == buslease.Ready {
+		state = buslease.Starting
 	}
 	l.lease, err = h.bus.Leases.AcquireWith(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation),
 		func() []byte { return h.value(l, state) }, h.cfg.TTL)
@@ -89,8 +64,8 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 	lost := l.lease.Keep(l.ctx, 0, func() []byte {
 		h.mu.Lock()
 		state := h.state
-		if h.term != l && state == leaseReady {
-			state = leaseStarting // it does not have its sessions yet
+		if h.term != l && state == buslease.Ready {
+			state = buslease.Starting // it does not have its sessions yet
 		}
 		h.mu.Unlock()
 		return h.value(l, state)
@@ -135,8 +110,8 @@ func (h *Harness) alive(ctx context.Context) (*term, error) {
 func (h *Harness) value(l *term, state string) []byte { return h.valueWith(l, state, "") }
 
 func (h *Harness) valueWith(l *term, state, abandoned string) []byte {
-	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
-		Abandoned: abandoned, TTLMS: h.cfg.TTL.Milliseconds(),
+	v, err := json.Marshal(buslease.Record{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool,
+		State: state, Abandoned: abandoned, TTLMS: h.cfg.TTL.Milliseconds(),
 		Host: h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
 		Connection: presence.Named{Connection: h.bus.Presence.Own(), Name: h.bus.Presence.Name()}})
 	if err != nil { // nothing in it can fail to encode
@@ -161,11 +136,11 @@ func (h *Harness) renew(ctx context.Context) error {
 // until the process has started over, or until ctx ends. With [LeaseStop] it returns [ErrLeaseLost].
 func (h *Harness) Ready(ctx context.Context) error {
 	h.mu.Lock()
-	if err := context.Cause(h.ctx); err != nil || h.state == leaseDraining {
+	if err := context.Cause(h.ctx); err != nil || h.state == buslease.Draining {
 		h.mu.Unlock()
 		return about(cmp.Or(err, ErrClosed), "ready %s", h.cfg.ID)
 	}
-	h.state = leaseReady
+	h.state = buslease.Ready
 	h.mu.Unlock()
 	for {
 		l, err := h.alive(ctx)
@@ -288,9 +263,9 @@ func (h *Harness) successor() (by string, err error) {
 	}
 	by = ""
 	err = h.bus.Leases.Each(h.ctx, h.cfg.ID, func(incarnation string, value []byte) bool {
-		var l lease
+		var l buslease.Record
 		err := json.Unmarshal(value, &l)
-		stays := err != nil || l.Exclusive && l.State != leaseDraining && l.Abandoned == ""
+		stays := err != nil || l.Exclusive && l.State != buslease.Draining && l.Abandoned == ""
 		if stays && session.Older(own, incarnation) {
 			by = incarnation
 		}
@@ -346,7 +321,7 @@ func (h *Harness) endIfReplaced() {
 	h.mu.Lock()
 	by := h.newer
 	replaced := len(h.sessions) == 0 && session.Older(h.drawn, by)
-	over := h.state == leaseDraining || h.ctx.Err() != nil
+	over := h.state == buslease.Draining || h.ctx.Err() != nil
 	h.mu.Unlock()
 	if replaced && !over {
 		h.retire(by)
@@ -572,7 +547,7 @@ func (h *Harness) AbandonBecause(ctx context.Context, detail string) error {
 	l := h.term
 	h.mu.Unlock()
 	detail = cmp.Or(events.Detail(detail), "its process ended")
-	err := l.lease.RenewWith(ctx, func() []byte { return h.valueWith(l, leaseDraining, detail) })
+	err := l.lease.RenewWith(ctx, func() []byte { return h.valueWith(l, buslease.Draining, detail) })
 	l.cancel(ErrClosed)
 	if err != nil {
 		return about(translate(err), "abandon %s", h.cfg.ID)
@@ -591,7 +566,7 @@ func (h *Harness) endAtOnce() bool {
 	h.running.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	left := h.state == leaseDraining
-	h.state = leaseDraining // Close has nothing left to do
+	left := h.state == buslease.Draining
+	h.state = buslease.Draining // Close has nothing left to do
 	return !left
 }

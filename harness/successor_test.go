@@ -3,11 +3,14 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -77,6 +80,25 @@ func TestASuccessorThatDied(t *testing.T) {
 	if drawn := w.drawn(); drawn != by {
 		t.Errorf("incarnation %s was drawn after %s", drawn, by)
 	}
+}
+
+// TestASuccessorInAnotherLanguage (R6): the lease of a newer process leaves out a field that is true by default, as the
+// contract permits. The older process, which was cut off, does not start over.
+func TestASuccessorInAnotherLanguage(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	old := w.connect(func(c *harness.Config) { c.URL, c.OnLeaseLoss = l.url, harness.LeaseRestart })
+	s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
+	l.down.Store(true)
+	l.cut()
+	_ = ended(t, s.Context()) // its lease is lost
+	by := must[uint64](t)(w.bus.Leases.Ticket(w.ctx, me, 0))
+	newer := strconv.FormatUint(by, 10)
+	must[*buslease.Lease](t)(w.bus.Leases.Acquire(w.ctx, events.HarnessLeaseKey(me, newer),
+		[]byte(`{"id":"`+me+`","incarnation":`+newer+`,"state":"ready"}`), time.Minute))
+	l.down.Store(false)
+	w.wantReplaced(old, newer)
 }
 
 // TestAnIncarnationOfItsOwnIsNoSuccessor (R7): a newer process has drawn an incarnation and left, so a process that

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	buslease "github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -138,7 +139,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 	case h.working:
 		h.mu.Unlock()
 		return fmt.Errorf("harness: work of %s: Work runs already", h.cfg.ID)
-	case h.state == leaseStarting && h.ctx.Err() == nil:
+	case h.state == buslease.Starting && h.ctx.Err() == nil:
 		h.mu.Unlock()
 		return about(ErrNotReady, "work of %s", h.cfg.ID)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/layout"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/bus/rpc"
-	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -304,8 +304,8 @@ func (p *patient) beyond(ctx context.Context, check string, src consumer.Source)
 }
 
 // leases returns the leases of living processes, by key.
-func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) {
-	all := map[string]control.Lease{}
+func (p *patient) leases(ctx context.Context) (map[string]lease.Record, error) {
+	all := map[string]lease.Record{}
 	harnesses, services := map[string]int{}, map[string]int{}
 	odd := map[string][]string{}
 	err := p.bus.KV.List(ctx, kv.Leases, ">", func(e kv.Entry) error {
@@ -313,7 +313,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		if err != nil { // a ticket
 			return nil
 		}
-		var l control.Lease
+		var l lease.Record
 		if err := json.Unmarshal(e.Value, &l); err != nil {
 			odd[class+" "+id] = append(odd[class+" "+id], e.Key)
 		}
@@ -443,7 +443,7 @@ type tally struct {
 const untakenMinS = 60
 
 // sessions checks every document: its owner is alive, and no input was left out.
-func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
+func (p *patient) sessions(ctx context.Context, leases map[string]lease.Record) error {
 	t := tally{now: p.app.now(ctx, p.bus.Clock)}
 	seen := map[string]uint64{}
 	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
@@ -502,7 +502,7 @@ func (p *patient) check(n int, check, level, do, one, several, names string) {
 // waiting says how many messages a consumer has to deliver.
 func waiting(n uint64) string { return terminal.Count(int(n), "message waits", "messages wait") }
 
-func (t *tally) count(s *session.State, leases map[string]control.Lease) {
+func (t *tally) count(s *session.State, leases map[string]lease.Record) {
 	t.sessions++
 	if len(s.PendingPrompts()) > 0 {
 		t.waiting++

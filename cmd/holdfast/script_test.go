@@ -25,7 +25,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -199,7 +199,7 @@ func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := b.Leases.Ticket(ctx, args[0], 0)
 	ts.Check(err)
 	inc := fmt.Sprint(n)
-	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady,
+	value, err := json.Marshal(lease.Record{ID: args[0], Incarnation: inc, Exclusive: true, State: lease.Ready,
 		TTLMS: ttl.Milliseconds()})
 	ts.Check(err)
 	_, err = b.Leases.Acquire(ctx, events.HarnessLeaseKey(args[0], inc), value, ttl)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -547,9 +548,9 @@ func TestRegister(t *testing.T) {
 		return err == nil
 	}
 	natstest.Until(t, "the entry", listed)
-	var l Lease
+	var l lease.Record
 	if err := json.Unmarshal(e.Value, &l); err != nil || l.ID != "ledger" || l.Version != "1.2.3" ||
-		l.State != LeaseReady || l.PID == 0 || l.Exclusive {
+		l.State != lease.Ready || l.PID == 0 || l.Exclusive {
 		t.Errorf("listed as %s: %v", e.Value, err)
 	}
 	natstest.Until(t, "its loss", func() bool { // between two renewals
@@ -562,26 +563,6 @@ func TestRegister(t *testing.T) {
 	}
 	if listed() {
 		t.Error("it is listed though it has stopped")
-	}
-}
-
-// TestLeaseOfAnotherLanguage: an incarnation may be a number, exclusive is true by default, and fields that only people
-// read may be malformed.
-func TestLeaseOfAnotherLanguage(t *testing.T) {
-	for body, want := range map[string]Lease{
-		`{"id":"h","incarnation":17,"state":"ready"}`: {
-			ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
-		`{"id":"h","incarnation":"17","exclusive":false,"ttl_ms":15000}`: {ID: "h", Incarnation: "17", TTLMS: 15000},
-		`{"incarnation":"17","exclusive":null,"ttl_ms":2000.0,"state":"starting","pid":"12","host":5,` +
-			`"started_at":1700000000}`: {Incarnation: "17", Exclusive: true, State: "starting", TTLMS: 2000},
-	} {
-		var got Lease
-		if err := json.Unmarshal([]byte(body), &got); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", body, got, err)
-		}
-	}
-	if err := json.Unmarshal([]byte(`{"ttl_ms":"long"}`), new(Lease)); !events.IsMalformed(err) {
-		t.Errorf("a lease beyond reading: %v", err)
 	}
 }
 

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/lease"
-	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -21,56 +19,6 @@ const (
 	reacquirePause = 200 * time.Millisecond
 )
 
-// States of a [Lease].
-const (
-	LeaseStarting = "starting" // has not yet declared the sessions that it takes over
-	LeaseReady    = "ready"
-	LeaseDraining = "draining"
-)
-
-// Lease is the value of a process's lease, for harness processes and services.
-type Lease struct {
-	ID          string    `json:"id"` // the harness id, or the service's name
-	Incarnation string    `json:"incarnation"`
-	Exclusive   bool      `json:"exclusive"`
-	State       string    `json:"state"`
-	TTLMS       int64     `json:"ttl_ms"`
-	Host        string    `json:"host,omitempty"`
-	PID         int       `json:"pid,omitempty"`
-	Version     string    `json:"version,omitempty"`
-	StartedAt   time.Time `json:"started_at,omitzero"`
-	RenewedAt   time.Time `json:"renewed_at,omitzero"`
-	// Connection is that of a harness to its broker, the zero value if it does not name one.
-	Connection presence.Named `json:"connection,omitzero"`
-	// Abandoned is how the process of a harness ended, if its supervisor saw that. Such a lease has ended.
-	Abandoned string `json:"abandoned,omitempty"`
-}
-
-// UnmarshalJSON reads leases of programs in other languages: exclusive is true by default, an incarnation may be a
-// number, and ttl_ms may be 2000.0. A malformed field that no decision needs is ignored.
-func (l *Lease) UnmarshalJSON(body []byte) error {
-	*l = Lease{Exclusive: true}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return fmt.Errorf("lease: %w: %w", events.ErrMalformed, err)
-	}
-	for name, to := range map[string]any{"exclusive": &l.Exclusive, "state": &l.State, "ttl_ms": &l.TTLMS} {
-		if raw, ok := fields[name]; ok {
-			if err := events.ReadJSON(raw, to); err != nil {
-				return fmt.Errorf("lease: %s: %w: %w", name, events.ErrMalformed, err)
-			}
-		}
-	}
-	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID,
-		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt, "connection": &l.Connection,
-		"abandoned": &l.Abandoned} {
-		if err := events.ReadJSON(fields[name], to); err != nil && name == "incarnation" {
-			l.Incarnation = string(fields[name])
-		}
-	}
-	return nil
-}
-
 // leases acquires leases.
 type leases interface {
 	Acquire(ctx context.Context, key string, value []byte, ttl time.Duration) (*lease.Lease, error)
@@ -78,11 +26,11 @@ type leases interface {
 
 // Held holds a service's lease and acquires it again after a loss. The lease lists the service.
 type Held struct {
-	from  leases
-	lease Lease
-	ttl   time.Duration
-	every time.Duration
-	onOK  func(sent, acked time.Time)
+	from   leases
+	record lease.Record
+	ttl    time.Duration
+	every  time.Duration
+	onOK   func(sent, acked time.Time)
 }
 
 // NewHeld returns a lease for this process under a service's name. It is renewed at the interval every (0: a third of
@@ -102,7 +50,7 @@ func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent
 		ttl:   serviceTTL,
 		every: every,
 		onOK:  ok,
-		lease: Lease{ID: name, Incarnation: b.Instance(), State: LeaseReady,
+		record: lease.Record{ID: name, Incarnation: b.Instance(), State: lease.Ready,
 			TTLMS: serviceTTL.Milliseconds(), Host: host, PID: os.Getpid(), Version: version, StartedAt: now},
 	}
 }
@@ -126,7 +74,7 @@ func (h *Held) Run(ctx context.Context) error {
 // hold acquires the lease and renews it until it is lost or ctx ends.
 func (h *Held) hold(ctx context.Context) error {
 	sent := time.Now()
-	l, err := h.from.Acquire(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
+	l, err := h.from.Acquire(ctx, events.ServiceLeaseKey(h.record.ID, h.record.Incarnation), h.value(), h.ttl)
 	if err != nil {
 		return err
 	}
@@ -157,7 +105,7 @@ func (h *Held) ok(sent time.Time) {
 }
 
 func (h *Held) value() []byte {
-	v := h.lease
+	v := h.record
 	v.RenewedAt = time.Now().UTC()
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
-	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -159,8 +159,8 @@ func (k *idlers) wait(ctx context.Context) {
 
 // claim takes the cell's claim, compacts what is due, and releases the claim. [bus.ErrExists]: another process has it.
 func (k *idlers) claim(ctx context.Context) (err error) {
-	value, err := json.Marshal(control.Lease{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true,
-		State: control.LeaseReady, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
+	value, err := json.Marshal(lease.Record{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true,
+		State: lease.Ready, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -157,7 +158,7 @@ func TestClaimsFromBeforeAStep(t *testing.T) {
 		}
 		present := time.Now()
 		r.leases.start(present.Add(-time.Minute))
-		r.leases.view.put("h", "17", &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute,
+		r.leases.view.put("h", "17", &Seen{Exclusive: true, State: lease.Starting, TTL: time.Minute,
 			Since: present.Add(-time.Second), Renewed: present})
 		if err := r.learnClaims(t.Context(), "h"); err != nil {
 			t.Fatal(err)
@@ -183,7 +184,7 @@ func TestABrokerWhoseClockIsBehind(t *testing.T) {
 	if !r.leases.view.Start.Equal(present) {
 		t.Errorf("the leases were read %s ago", present.Sub(r.leases.view.Start))
 	}
-	r.leases.view.put("h", "17", &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute,
+	r.leases.view.put("h", "17", &Seen{Exclusive: true, State: lease.Starting, TTL: time.Minute,
 		Since: present.Add(-time.Second), Renewed: present})
 	if err := r.learnClaimsAt(t.Context(), "h", now); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
-	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -208,7 +208,7 @@ func TestAProcessWithAConnectionKeepsItsLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(control.Lease{ID: "h", State: control.LeaseReady, TTLMS: ttl.Milliseconds(),
+	body, err := json.Marshal(lease.Record{ID: "h", State: lease.Ready, TTLMS: ttl.Milliseconds(),
 		Connection: presence.Named{Connection: first.Presence.Own(), Name: second.Presence.Name()}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -167,7 +168,7 @@ func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	now := began.Add(time.Hour)
 	r := watching(now, map[string]bool{"17": true})
 	r.leases.view.put("h", "18",
-		&Seen{Exclusive: true, State: leaseStarting, Since: now, Renewed: now, TTL: time.Second})
+		&Seen{Exclusive: true, State: lease.Starting, Since: now, Renewed: now, TTL: time.Second})
 	r.leases.margins.Adoption, r.leases.margins.AdoptionMax = time.Minute, time.Hour
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true

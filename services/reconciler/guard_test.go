@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -63,7 +64,7 @@ func TestWithoutTheBroker(t *testing.T) {
 		t.Errorf("no incarnation is starting, so nothing is read: %v", err)
 	}
 	present := time.Now()
-	starts := &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute, Since: present, Renewed: present}
+	starts := &Seen{Exclusive: true, State: lease.Starting, TTL: time.Minute, Since: present, Renewed: present}
 	r.leases.view.put("h", "18", starts)
 	if err := r.learnClaims(ctx, "h"); err == nil || !r.leases.view.Leases["h"]["18"].Checked.IsZero() {
 		t.Errorf("the log was read for claims: %v", err)
@@ -251,33 +252,33 @@ func TestAwaitedChildren(t *testing.T) {
 func TestLeaseNotes(t *testing.T) {
 	k := newLeaseBook(Margins{Adoption: 5 * time.Second, Unknown: 15 * time.Second})
 	at := func(n float64) moment { return both(sec(n)) }
-	lease := func(state string, ttlMS int64) []byte {
-		body, err := json.Marshal(control.Lease{ID: "h", Incarnation: "17", Exclusive: true, State: state,
+	value := func(state string, ttlMS int64) []byte {
+		body, err := json.Marshal(lease.Record{ID: "h", Incarnation: "17", Exclusive: true, State: state,
 			TTLMS: ttlMS})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return body
 	}
-	k.seen("h", "16", kv.Entry{Value: lease("ready", 1000), At: sec(3)}, at(10))
+	k.seen("h", "16", kv.Entry{Value: value("ready", 1000), At: sec(3)}, at(10))
 	if l := k.view.Leases["h"]["16"]; !l.Since.Equal(sec(3)) || !l.Renewed.Equal(sec(3)) {
 		t.Errorf("renewed before this process looked: since %s", l.Since.Sub(began))
 	}
 	k.start(sec(10))
-	if got := k.seen("h", "17", kv.Entry{Value: lease(leaseStarting, 1000)}, at(11)); !got.Equal(sec(16)) {
+	if got := k.seen("h", "17", kv.Entry{Value: value(lease.Starting, 1000)}, at(11)); !got.Equal(sec(16)) {
 		t.Errorf("one that starts: a pass at %s", got.Sub(began))
 	}
-	if got := k.seen("h", "17", kv.Entry{Value: lease(leaseStarting, 1000)}, at(12)); !got.IsZero() {
+	if got := k.seen("h", "17", kv.Entry{Value: value(lease.Starting, 1000)}, at(12)); !got.IsZero() {
 		t.Errorf("one that is renewed: a pass at %s", got.Sub(began))
 	}
-	if got := k.seen("h", "17", kv.Entry{Value: lease("ready", 1000)}, at(13)); !got.Equal(sec(13)) {
+	if got := k.seen("h", "17", kv.Entry{Value: value("ready", 1000)}, at(13)); !got.Equal(sec(13)) {
 		t.Errorf("one that is ready: a pass at %s", got.Sub(began))
 	}
 	for body, want := range map[string]Seen{
 		"no JSON":                   {State: "ready", TTL: 15 * time.Second},
-		string(lease("ready", 0)):   {Exclusive: true, State: "ready", TTL: 15 * time.Second},
-		string(lease("ready", -1)):  {Exclusive: true, State: "ready", TTL: 15 * time.Second},
-		string(lease("ready", 700)): {Exclusive: true, State: "ready", TTL: 700 * time.Millisecond},
+		string(value("ready", 0)):   {Exclusive: true, State: "ready", TTL: 15 * time.Second},
+		string(value("ready", -1)):  {Exclusive: true, State: "ready", TTL: 15 * time.Second},
+		string(value("ready", 700)): {Exclusive: true, State: "ready", TTL: 700 * time.Millisecond},
 	} {
 		if got := readLease([]byte(body), k.margins.Unknown); *got != want {
 			t.Errorf("%s: %+v", body, got)

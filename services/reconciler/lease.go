@@ -15,8 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
-	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -171,7 +171,7 @@ func (b *leaseBook) absent(s *session.State) {
 	defer b.mu.Unlock()
 	start := b.view.Start
 	b.view.put(s.Harness, s.Incarnation,
-		&Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: b.margins.Unknown, Since: start, Renewed: start,
+		&Seen{Exclusive: s.Exclusive, State: lease.Ready, TTL: b.margins.Unknown, Since: start, Renewed: start,
 			Ended: start})
 }
 
@@ -277,7 +277,7 @@ func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 		return now.here
 	case old != nil && old.State == l.State:
 		return time.Time{}
-	case l.State == leaseStarting:
+	case l.State == lease.Starting:
 		return l.Since.Add(b.margins.Adoption)
 	}
 	return now.here
@@ -286,9 +286,9 @@ func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 // readLease decodes a harness's lease. A lease that cannot be decoded counts as alive, and supersedes nothing. It keeps
 // little of a lease that is long: a harness may have many.
 func readLease(body []byte, unknown time.Duration) *Seen {
-	var l control.Lease
+	var l lease.Record
 	if err := json.Unmarshal(body, &l); err != nil {
-		return &Seen{State: control.LeaseReady, TTL: unknown}
+		return &Seen{State: lease.Ready, TTL: unknown}
 	}
 	ttl := time.Duration(l.TTLMS) * time.Millisecond
 	if ttl <= 0 {
@@ -300,7 +300,7 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 		seen.Name = l.Connection.Name
 	}
 	if len(l.State) > nameMax { // no process is in such a state
-		seen.State = control.LeaseReady
+		seen.State = lease.Ready
 	}
 	if len(l.Connection.Server) > nameMax { // no broker has such an id
 		seen.Connected = presence.Connection{}

@@ -5,12 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/bus/presence"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
-
-// leaseStarting is the state of a lease whose process has not finished its adoption.
-const leaseStarting = "starting"
 
 // Liveness is the liveness of an owner.
 type Liveness int
@@ -196,7 +194,7 @@ func (l *Seen) adopts(m Margins) time.Time {
 func (l *Seen) adopting(m Margins, now time.Time) bool {
 	until := l.adopts(m)
 	unknown := l.Checked.Before(until) && until.Before(l.Since.Add(m.AdoptionMax))
-	return l.State == leaseStarting && (unknown || now.Before(until))
+	return l.State == lease.Starting && (unknown || now.Before(until))
 }
 
 // newer calls do for the incarnations that contend and are newer than a session's owner, newest first, until do returns

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
-	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	}
 	// starting has claimed nothing in the log up to the judged instant.
 	starting := func(since float64) *Seen {
-		return with(ready(since), func(l *Seen) { l.State, l.Checked = leaseStarting, sec(100) })
+		return with(ready(since), func(l *Seen) { l.State, l.Checked = lease.Starting, sec(100) })
 	}
 	claiming := func(since, claimed, checked float64) *Seen {
 		return with(starting(since), func(l *Seen) { l.Claimed, l.Checked = sec(claimed), sec(checked) })
@@ -222,7 +222,7 @@ func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, 
 	for n := range seconds {
 		now := sec(float64(n))
 		k.renewed(now)
-		for incarnation, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
+		for incarnation, state := range map[string]string{"17": lease.Ready, "18": lease.Starting} {
 			k.seen("h", incarnation, kv.Entry{Key: "harness.h." + incarnation, Value: leaseBody(t, incarnation, state),
 				At: now}, both(now))
 		}
@@ -270,7 +270,7 @@ func TestInstantsOfOneClock(t *testing.T) {
 	at := func(n float64) moment { return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)} }
 	k.start(sec(0))
 	k.renewed(sec(0))
-	for id, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
+	for id, state := range map[string]string{"17": lease.Ready, "18": lease.Starting} {
 		k.seen("h", id, kv.Entry{Key: "harness.h." + id, Value: leaseBody(t, id, state), At: at(0).Now}, at(0))
 	}
 	ids, since := k.adopting("h", at(5))
@@ -292,7 +292,7 @@ func TestAnAbandonedLease(t *testing.T) {
 	at := func(n float64) moment { return moment{events.Clock{Now: sec(n)}, sec(n)} }
 	k.start(sec(0))
 	k.renewed(sec(0))
-	see := func(n float64, l control.Lease, e kv.Entry) time.Time {
+	see := func(n float64, l lease.Record, e kv.Entry) time.Time {
 		body, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAnAbandonedLease(t *testing.T) {
 	}
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
-	lives := control.Lease{ID: "h", Incarnation: "17", Exclusive: true, State: "ready", TTLMS: 15_000}
+	lives := lease.Record{ID: "h", Incarnation: "17", Exclusive: true, State: "ready", TTLMS: 15_000}
 	see(1, lives, kv.Entry{})
 	if o, _ := k.checkOwner(s, at(2)); o.Liveness != Alive {
 		t.Errorf("before: %s", o.Liveness)
@@ -333,7 +333,7 @@ func TestAnAbandonedLease(t *testing.T) {
 
 func leaseBody(t *testing.T, incarnation, state string) []byte {
 	t.Helper()
-	body, err := json.Marshal(control.Lease{ID: "h", Incarnation: incarnation, Exclusive: true, State: state,
+	body, err := json.Marshal(lease.Record{ID: "h", Incarnation: incarnation, Exclusive: true, State: state,
 		TTLMS: (15 * time.Second).Milliseconds()})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -29,7 +29,7 @@ func TestContendersAreThoseOfAllLeases(t *testing.T) {
 	verdicts := map[bool]int{}
 	for round := range rounds {
 		now := sec(float64(round))
-		l := &Seen{Exclusive: rnd.IntN(4) > 0, State: []string{control.LeaseReady, leaseStarting}[rnd.IntN(2)],
+		l := &Seen{Exclusive: rnd.IntN(4) > 0, State: []string{lease.Ready, lease.Starting}[rnd.IntN(2)],
 			TTL: 15 * time.Second, Since: now, Renewed: now, Checked: now}
 		switch rnd.IntN(5) {
 		case 0, 1:
@@ -80,7 +80,7 @@ func TestAnOwnerIsCheckedWithoutASearch(t *testing.T) {
 		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
 		k.start(sec(0))
 		for n := range leases {
-			l := &Seen{Exclusive: true, State: control.LeaseReady, TTL: time.Minute, Since: sec(0), Renewed: sec(0)}
+			l := &Seen{Exclusive: true, State: lease.Ready, TTL: time.Minute, Since: sec(0), Renewed: sec(0)}
 			if n%2 == 0 {
 				l.Ended = sec(1)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/bus/lease"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -139,7 +140,7 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.leases.start(now.here)
-	r.leases.seen("h", "18", kv.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now.Now}, now)
+	r.leases.seen("h", "18", kv.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", lease.Starting), At: now.Now}, now)
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
 		t.Fatal(err)

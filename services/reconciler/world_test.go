@@ -147,7 +147,7 @@ type process struct {
 	*cell
 	harness, incarnation string
 	lease                *lease.Lease
-	value                control.Lease
+	value                lease.Record
 	end                  context.CancelFunc
 	seqs                 map[string]uint64
 	epochs               map[string]uint64
@@ -162,7 +162,7 @@ func (c *cell) harness(name, state string, ttl time.Duration) *process {
 	}
 	p := &process{cell: c, harness: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{},
 		epochs: map[string]uint64{}}
-	p.value = control.Lease{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state,
+	p.value = lease.Record{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state,
 		TTLMS: ttl.Milliseconds()}
 	p.lease, err = c.b.Leases.Acquire(c.ctx, events.HarnessLeaseKey(name, p.incarnation), p.body(), ttl)
 	if err != nil {
