@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -293,28 +295,25 @@ func ignoreDone(err error) error {
 
 // answerAll answers every prompt with a request to any ledger, and returns the instant at which the first was accepted.
 func answerAll(ctx context.Context, b *bus.Bus, n int) (first time.Time, err error) {
-	var wg sync.WaitGroup
-	var once, bad sync.Once
-	slots := make(chan struct{}, answerersMax)
+	var all errgroup.Group
+	var once sync.Once
+	all.SetLimit(answerersMax)
 	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			for {
 				e := postAnswer(ctx, b, asked{events.Ref{Harness: "asker", Session: fmt.Sprintf("s%d", i)}, "p"})
 				refusal, refused := errors.AsType[*events.Refusal](e)
 				switch {
 				case e == nil:
 					once.Do(func() { first = time.Now() })
-					return
+					return nil
 				case refused && refusal.Code == 503 && ctx.Err() == nil: // the service is starting
 					continue
 				}
-				bad.Do(func() { err = e })
-				return
+				return e
 			}
 		})
 	}
-	wg.Wait()
+	err = all.Wait()
 	return first, err
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -138,20 +140,19 @@ func openWorkers(ctx context.Context, h *harness.Harness,
 	begin func(context.Context, *harness.Session) (worker, error)) ([]worker, error) {
 	workers := make([]worker, count())
 	errs := make([]error, len(workers))
-	slots := make(chan struct{}, openAtOnce)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(openAtOnce)
 	for i := range workers {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			s, err := h.Open(ctx, fmt.Sprintf("s%d", i), harness.OpenOptions{})
 			if err == nil {
 				workers[i], err = begin(ctx, s)
 			}
 			errs[i] = err
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // errs has the errors of all
 	return workers, errors.Join(errs...)
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
@@ -143,16 +145,15 @@ func BenchmarkRestart(b *testing.B) {
 	w.bus = natstest.Bus(b, w.server)
 	long := func(c *harness.Config) { c.TTL = time.Minute }
 	everywhere := func(fn func(i int)) {
-		var wg sync.WaitGroup
-		slots := make(chan struct{}, atOnce)
+		var all errgroup.Group
+		all.SetLimit(atOnce)
 		for i := range prompts {
-			slots <- struct{}{}
-			wg.Go(func() {
+			all.Go(func() error {
 				fn(i)
-				<-slots
+				return nil
 			})
 		}
-		wg.Wait()
+		_ = all.Wait()
 	}
 	p := harness.Prompt{ID: "p", Kind: events.PromptQuestion, Questions: question(), OnOwnerLoss: events.LossKeep}
 	one := w.connect(long)
