@@ -287,7 +287,7 @@ func (h *Harness) start(ctx context.Context, note func(error)) error {
 		h.running.Go(h.listen)
 	}
 	h.running.Go(h.tend)
-	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", l.incarnation).Msg("connected")
+	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("incarnation", l.incarnation).Msg("connected")
 	return nil
 }
 

@@ -169,8 +169,8 @@ func (h *Harness) tend() {
 			return
 		}
 		cause := context.Cause(l.ctx)
-		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").Str("reason", l.incarnation).AnErr("err",
-			cause).Msg("lease lost")
+		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").Str("incarnation", l.incarnation).
+			AnErr("err", cause).Msg("lease lost")
 		if h.cfg.OnLeaseLoss == LeaseStop {
 			h.cancel(cause)
 			for _, s := range h.owned() {
@@ -331,7 +331,7 @@ func (h *Harness) endIfReplaced() {
 // retire ends this process for good: another incarnation took its place.
 func (h *Harness) retire(by string) {
 	cause := &ReplacedError{Harness: h.cfg.ID, Incarnation: by}
-	h.log.Warn().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", by).Msg("superseded")
+	h.log.Warn().Str("id", h.cfg.ID).Str("entity", "harness").Str("incarnation", by).Msg("superseded")
 	h.cancel(cause)
 	for _, s := range h.owned() {
 		s.drop(cause)
@@ -351,7 +351,8 @@ func (h *Harness) reclaimAll(l *term) {
 	if err := h.renew(l.ctx); err != nil && !errors.Is(err, ErrLeaseLost) && l.ctx.Err() == nil {
 		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").AnErr("err", err).Msg("not renewed: tried again")
 	}
-	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", l.incarnation).Msg("started over")
+	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("incarnation", l.incarnation).
+		Msg("started over")
 }
 
 // reclaim claims the session for a new incarnation of this process, if no other process took it since the lease was

@@ -29,7 +29,7 @@ const (
 )
 
 // errBehind says that a session is not stored any more, because too many facts wait.
-var errBehind = fmt.Errorf("more than %d facts, or %d MiB, wait to be stored", behindFactsMax, behindBytesMax>>20)
+var errBehind = fmt.Errorf("more than %d events, or %d MiB, wait to be stored", behindFactsMax, behindBytesMax>>20)
 
 // store appends the facts of a run to the log. A session's facts are stored in their order, also when nothing waits for
 // them any more.
@@ -640,7 +640,7 @@ func (st *store) leave(wait time.Duration, why string) {
 	st.cancel()
 	st.working.Wait()
 	if n > 0 {
-		st.say(fmt.Sprintf("facts that are not stored: %d", n))
+		st.say(fmt.Sprintf("events that are not stored: %d", n))
 	}
 }
 

@@ -485,9 +485,9 @@ func (p *patient) report(t *tally) {
 		"is written by a newer version, or unreadable", "are written by a newer version, or unreadable", "")
 	p.check(t.parked, "parked", levelNote,
 		"`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input",
-		"fact could not be read: ", "facts could not be read: ", shorten(t.odd))
+		"event could not be read: ", "events could not be read: ", shorten(t.odd))
 	p.check(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
-		"fact changed nothing: ", "facts changed nothing: ", shorten(t.odd))
+		"event changed nothing: ", "events changed nothing: ", shorten(t.odd))
 }
 
 // check adds the finding that there are none, or how many: what is said of one, or of several, and their names.

@@ -243,7 +243,7 @@ func replayCommand(a *app) *cobra.Command {
 	long, example := describe(
 		`Play recordings of an OpenCode server's events, and show how recovery ends what they left open.
 
-Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and
+Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into events and
 appended through a real harness lease; at a recorded death the process ends without a release, so that its
 lease must expire. Unknown lines, events and fields are counted and skipped.
 

@@ -541,14 +541,14 @@ func TestFindingsOfOne(t *testing.T) {
 	for n, want := range map[int][]string{
 		1: {"1 session, 1 with an open question", "1 open under a process that is gone: h/s",
 			"1 waits for its harness for more than a minute: h/s", "1 waits for a person, after a failure: h/s",
-			"1 is written by a newer version, or unreadable", "1 fact could not be read: h/s",
-			"1 fact changed nothing: h/s", "the log has all that 1 document knows",
+			"1 is written by a newer version, or unreadable", "1 event could not be read: h/s",
+			"1 event changed nothing: h/s", "the log has all that 1 document knows",
 			"1 document missing, damaged or older than what was folded: h/s", "1 message waits"},
 		2: {"2 sessions, 2 with an open question", "2 open under a process that is gone: h/s, h/s",
 			"2 wait for their harness for more than a minute: h/s, h/s",
 			"2 wait for a person, after a failure: h/s, h/s",
-			"2 are written by a newer version, or unreadable", "2 facts could not be read: h/s, h/s",
-			"2 facts changed nothing: h/s, h/s", "the log has all that 2 documents know",
+			"2 are written by a newer version, or unreadable", "2 events could not be read: h/s, h/s",
+			"2 events changed nothing: h/s, h/s", "the log has all that 2 documents know",
 			"2 documents missing, damaged or older than what was folded: h/s, h/s", "2 messages wait"},
 	} {
 		if got := findings(n); !slices.Equal(got, want) {

@@ -171,8 +171,8 @@ var options = []option{
 		"Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
 	durationOption("feed-kept-for", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
-		"how long the feed keeps facts; 0: no feed",
-		"Too short: a notifier that was down misses facts. Too long: the disk fills."),
+		"how long the feed keeps events; 0: no feed",
+		"Too short: a notifier that was down misses events. Too long: the disk fills."),
 	stringOption("log-max", "50%", func(s *settings) *string { return &s.logMax },
 		"`size` at which the log refuses new commits: bytes, KiB, MiB, GiB, or a share of the embedded broker's "+
 			"store (%); 0: none; never lowered",

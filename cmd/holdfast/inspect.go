@@ -432,16 +432,16 @@ func (a *app) shown(st *session.State, log session.Source) *session.State {
 func eventsCommand(a *app) *cobra.Command {
 	var follow bool
 	var from uint64
-	long, example := describe(`Print a session's log: every fact in order, its writer, and whether it counted.
+	long, example := describe(`Print a session's log: every event in order, its writer, and whether it counted.
 
-A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the fact
+A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the event
 was ignored or could not be read. With --json each line is {"seq", "at", "writer", "note", "event"}.`,
 		"holdfast events my-agent/build-42", "holdfast events build-42 --follow",
 		"holdfast events build-42 --json | jq -r .event.type")
 	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example,
 		GroupID: groupInspect, Args: arguments(1, 1, "the session S")}
 	a.addFlags(cmd, optionsCommand)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new facts")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new events")
 	cmd.Flags().Uint64Var(&from, "from", 0, "begin at this `sequence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {

@@ -136,7 +136,7 @@ func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	if dryRun {
 		verb = "would be appended"
 	}
-	fmt.Fprintf(&text, "%s looked at, %s %s", terminal.Plural(r.Sessions, "session"), terminal.Plural(total, "fact"),
+	fmt.Fprintf(&text, "%s looked at, %s %s", terminal.Plural(r.Sessions, "session"), terminal.Plural(total, "event"),
 		verb)
 	if total > 0 {
 		text.WriteString(": " + terminal.Clean(strings.Join(kinds, ", ")))

@@ -9,7 +9,7 @@ import (
 )
 
 // logKeys is the closed list of keys in logs, so that a search needs to know no others.
-var logKeys = []string{"service", "session", "entity", "id", "seq", "epoch", "reason", "err", "took"}
+var logKeys = []string{"service", "session", "entity", "id", "seq", "epoch", "incarnation", "reason", "err", "took"}
 
 // logMethods are zerolog's, each with a key and a value.
 var logMethods = []string{"Str", "Strs", "Stringer", "Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Dur", "Time",

@@ -55,7 +55,7 @@ func sessionMethods() []*Verb {
 		verb("session.append", "Store facts as one commit, all or none: what the other methods do not offer.",
 			(*agent).appendFacts),
 		verb("session.regain", "Wait, after a lost lease, until this process has the session again.", (*agent).regain),
-		hint("session.progress", "The session is alive. A hint: it keeps a turn without facts from being taken for "+
+		hint("session.progress", "The session is alive. A hint: it keeps a turn without events from being taken for "+
 			"stalled.", (*agent).progress),
 		verb("session.release", "Give the session up. Its open items are left to recovery.", (*agent).release),
 		verb("session.close", "End the session, and everything open in it, for good. Reason: finished, archived or "+

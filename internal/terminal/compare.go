@@ -128,10 +128,10 @@ func pending(s *session.State, add func(what, id, name, format string, args ...a
 		add("usage", "", "", "%s", usage(s))
 	}
 	if s.Ignored.Count > 0 {
-		add("ignored", "", "", "%s", Plural(int(s.Ignored.Count), "fact"))
+		add("ignored", "", "", "%s", Plural(int(s.Ignored.Count), "event"))
 	}
 	if s.Parked > 0 {
-		add("parked", "", "", "%s", Plural(int(s.Parked), "fact"))
+		add("parked", "", "", "%s", Plural(int(s.Parked), "event"))
 	}
 }
 

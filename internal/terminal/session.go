@@ -217,14 +217,14 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 		field(
 			"ignored",
 			"%s; last: %s from %s: %s",
-			Plural(int(s.Ignored.Count), "fact"),
+			Plural(int(s.Ignored.Count), "event"),
 			strings.TrimPrefix(last.Type, events.TypePrefix),
 			last.Writer,
 			last.Why,
 		)
 	}
 	if s.Parked > 0 {
-		field("parked", "%s could not be read", Plural(int(s.Parked), "fact"))
+		field("parked", "%s could not be read", Plural(int(s.Parked), "event"))
 	}
 }
 

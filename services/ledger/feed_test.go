@@ -103,7 +103,7 @@ func TestParked(t *testing.T) {
 	}
 	for i, m := range []bus.Message{ms[1], ms[3]} {
 		p := parked[i]
-		if !bytes.Equal(p.Data, m.Body) || !strings.Contains(p.Header.Get("Hf-Parked-Reason"), "fact 0: ") ||
+		if !bytes.Equal(p.Data, m.Body) || !strings.Contains(p.Header.Get("Hf-Parked-Reason"), "event 0: ") ||
 			p.Header.Get("Content-Type") != m.Header["Content-Type"][0] {
 			t.Errorf("%s %v: %s", p.Subject, p.Header, p.Data)
 		}

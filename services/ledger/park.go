@@ -90,7 +90,7 @@ func reasons(all []parked) string {
 	for i, p := range all {
 		one := p.err.Error()
 		if p.index >= 0 {
-			one = fmt.Sprintf("fact %d: %v", p.index, p.err)
+			one = fmt.Sprintf("event %d: %v", p.index, p.err)
 		}
 		if i > 0 && text.Len()+len(one) > parkedReasonsMax {
 			fmt.Fprintf(&text, "; and %d more", len(all)-i)

@@ -80,7 +80,8 @@ func TestReasonsAndRanges(t *testing.T) {
 	for i := range events.CommitFactsMax {
 		all = append(all, parked{1, 2 * i, session.ParkMalformed, fmt.Errorf("bad %s", strings.Repeat("ä", i))})
 	}
-	if got := reasons(all); len(got) > 2*parkedReasonsMax || !strings.HasPrefix(got, "fact 0: bad ; fact 2: bad ä; ") ||
+	if got := reasons(all); len(got) > 2*parkedReasonsMax ||
+		!strings.HasPrefix(got, "event 0: bad ; event 2: bad ä; ") ||
 		!strings.Contains(got, " more") {
 		t.Errorf("reasons of %d bytes: %.80s … %s", len(got), got, got[max(len(got)-40, 0):])
 	}

@@ -85,7 +85,7 @@ func (r *Reconciler) endLeases(ctx context.Context, all []overdueLease) {
 				r.leases.count.ended.Add(1)
 			}
 			r.log.WithLevel(level).AnErr("err", err).Str("id", x.harness).Str("entity", "lease").
-				Str("reason", x.incarnation).Msg(text)
+				Str("incarnation", x.incarnation).Msg(text)
 			return nil
 		})
 	}

@@ -449,7 +449,7 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 		for _, x := range r.leases.overdue(time.Now()) {
 			e, err := r.bus.KV.Load(ctx, kv.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
 			if err == nil && r.leases.end(x, e.Rev) {
-				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason",
+				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("incarnation",
 					x.incarnation).Msg("not renewed for its TTL, and still kept by the broker: ended; was the " +
 					"broker's clock set back?")
 				r.plan.add(x.harness, time.Now().Add(r.leases.margins.Grace))

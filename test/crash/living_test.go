@@ -32,9 +32,9 @@ func readLost(dir string) (map[string]bool, error) {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, len(text)+1)
 		for lines.Scan() {
-			var line struct{ Reason, Msg string } // of [log/slog]
+			var line struct{ Incarnation, Msg string } // of [log/slog]
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "lease lost" {
-				lost[line.Reason] = true
+				lost[line.Incarnation] = true
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ type cell struct {
 
 // Run receives each line that a service logs: a panic that a service recovered from also fails the test.
 func (c *cell) Run(_ *zerolog.Event, _ zerolog.Level, message string) {
-	if message == "panic in a request" {
+	if strings.HasPrefix(message, "panic in a request") {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.panics = append(c.panics, message)

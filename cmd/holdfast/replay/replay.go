@@ -113,7 +113,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		return nil, err
 	}
 	s := &stage{Config: cfg, bus: b, sessions: map[string]bool{}}
-	if err := s.print("%s: %s played as harness %s", p.File, terminal.Plural(report.Facts, "fact"),
+	if err := s.print("%s: %s played as harness %s", p.File, terminal.Plural(report.Facts, "event"),
 		p.Harness); err != nil {
 		return nil, err
 	}

@@ -201,9 +201,8 @@ func (s *server) handle(life context.Context, ep Endpoint, who signer, body []by
 func (s *server) call(ctx context.Context, ep Endpoint, body []byte) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.conn.Log.Error().Str("service", s.service).Str("entity", ep.Verb).Str("reason",
-				fmt.Sprint(p)).Bytes("err",
-				debug.Stack()).Msg("panic in a request")
+			s.conn.Log.Error().Str("service", s.service).Str("entity", ep.Verb).Str("err", fmt.Sprint(p)).
+				Msgf("panic in a request\n%s", debug.Stack())
 			out, err = nil, events.Unavailable(fmt.Sprintf("%s failed inside the %s service: see its log", ep.Verb,
 				s.service))
 		}
