@@ -168,7 +168,7 @@ func (l *Log) next(ctx context.Context, guard string, after uint64) (events.Comm
 	if newest.Seq <= after {
 		return newest, fmt.Errorf("%w: %s: no commit after %d", core.ErrNotFound, newest.Ref, after)
 	}
-	chain, err := l.chain(ctx, end, after+1)
+	chain, _, err := l.chain(ctx, end, after+1)
 	switch {
 	case err != nil:
 		return newest, err
@@ -216,7 +216,7 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	case err != nil:
 		return fmt.Errorf("read %s: %w", r, err)
 	}
-	chain, err := l.chain(ctx, end, from)
+	chain, long, err := l.chain(ctx, end, from)
 	if err != nil {
 		return core.Translate("read "+r.String(), err)
 	}
@@ -228,13 +228,17 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	if chain != nil {
 		return nil
 	}
+	singles := readSinglesMax
+	if long { // the chain has counted them
+		singles = 0
+	}
 	var own error
 	take := func(m *core.Raw) error {
 		from, own = m.Seq+1, fn(l.commit(m))
 		return own
 	}
 	for n := 0; from <= end.Seq; n++ {
-		if n == readSinglesMax {
+		if n == singles {
 			err := pull.Replay(ctx, l.conn, pull.Span{Stream: stream, Filter: guard, From: from, Last: end.Seq}, take)
 			if own != nil || !errors.Is(err, core.ErrForbidden) { // a user without a reader continues one by one
 				return cmp.Or(own, core.Translate("read "+r.String(), err))
@@ -256,36 +260,35 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 
 // chain reads back from a session's newest commit by the guards, each of which names the predecessor: the broker
 // accepted it because nothing is between them. This is cheap for the broker, while the search for the next message of
-// one of many subjects reads all later writes. It returns nil if the chain is too long or broken: a commit without a
-// guard, or purged, or one of several that a batch stored under the same guard.
-func (l *Log) chain(ctx context.Context, newest *core.Raw, from uint64) ([]events.Commit, error) {
+// one of many subjects reads all later writes. It returns nil and long if the chain is too long, and nil if it is
+// broken: a commit without a guard, or purged, or one of several that a batch stored under the same guard.
+func (l *Log) chain(ctx context.Context, newest *core.Raw, from uint64) (all []events.Commit, long bool, err error) {
 	m, c := newest, l.commit(newest)
-	all := []events.Commit{c}
+	all = []events.Commit{c}
 	for c.Guarded {
 		if alone, err := l.aloneInBatch(ctx, m, l.conn.Cell.LogGuard(c.Ref)); err != nil || !alone {
-			return nil, err
+			return nil, false, err
 		}
 		if c.Guard < from {
 			slices.Reverse(all)
-			return all, nil
+			return all, false, nil
 		}
 		if len(all) == readSinglesMax {
-			return nil, nil
+			return nil, true, nil
 		}
-		var err error
 		m, err = l.conn.Get(ctx, l.conn.Cell.LogStream(), core.GetRequest{Seq: c.Guard})
 		if errors.Is(err, core.ErrNotFound) {
-			return nil, nil
+			return nil, false, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if c = l.commit(m); c.Ref != all[0].Ref {
-			return nil, nil
+			return nil, false, nil
 		}
 		all = append(all, c)
 	}
-	return nil, nil
+	return nil, false, nil
 }
 
 // aloneInBatch reports whether no earlier message of this one's batch belongs to the same session. The broker compares

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -429,10 +430,12 @@ func TestPipelinedAppendsOfManySessions(t *testing.T) {
 	}
 }
 
-// TestReadLongSessionIsComplete crosses from reading one by one to reading in bulk.
+// TestReadLongSessionIsComplete crosses from reading one by one to reading in bulk. Few commits are read one by one.
 func TestReadLongSessionIsComplete(t *testing.T) {
-	const commits = 3_000
-	b := natstest.Bus(t, natstest.Start(t))
+	const commits, singlesMax = 3_000, 16
+	s := natstest.Start(t)
+	relay, singles := natstest.NewRelay(t, s), atomic.Int64{}
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = relay.URL })
 	var want []uint64
 	other := events.Ref{Harness: "h", Session: "other"}
 	after, afterOther := uint64(0), uint64(0)
@@ -444,8 +447,17 @@ func TestReadLongSessionIsComplete(t *testing.T) {
 		}
 	}
 	var got []uint64
+	relay.Spoil(func(subject, _ string) bool {
+		if strings.Contains(subject, ".MSG.GET.") {
+			singles.Add(1)
+		}
+		return false
+	})
 	for _, c := range bustest.MustRead(t, b, bustest.Session, 0) {
 		got = append(got, c.Seq)
+	}
+	if n := singles.Load(); n > singlesMax {
+		t.Errorf("%d commits were read one by one", n)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d commits read, %d written", len(got), len(want))
