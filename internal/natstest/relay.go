@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/embed"
 )
@@ -28,30 +29,14 @@ type Relay struct {
 // NewRelay stands between clients and a broker until the test ends.
 func NewRelay(t testing.TB, s *embed.Server) *Relay {
 	t.Helper()
-	l, err := net.Listen("tcp", loopbackAny)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &Relay{URL: "nats://" + l.Addr().String()}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			broker, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go r.pass(broker, client)
-			go func() {
-				_, _ = io.Copy(client, broker) // until one of them has ended
-				_ = client.Close()
-			}()
-		}
-	}()
+	r := &Relay{}
+	r.URL = between(t, s, func(client, broker net.Conn) {
+		go r.pass(broker, client)
+		go func() {
+			_, _ = io.Copy(client, broker) // until one of them has ended
+			_ = client.Close()
+		}()
+	})
 	return r
 }
 
@@ -92,6 +77,71 @@ func (r *Relay) pass(broker io.WriteCloser, client io.Reader) {
 			}
 		}
 		if _, err := io.WriteString(broker, line); err != nil {
+			return
+		}
+	}
+}
+
+// Far returns the URL of a broker that is far away: each byte arrives later by delay, in both directions.
+func Far(t testing.TB, s *embed.Server, delay time.Duration) (url string) {
+	t.Helper()
+	return between(t, s, func(client, broker net.Conn) {
+		go late(broker, client, delay)
+		go late(client, broker, delay)
+	})
+}
+
+// between listens until the test ends, and connects each client to the broker: serve starts what passes their bytes.
+func between(t testing.TB, s *embed.Server, serve func(client, broker net.Conn)) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", loopbackAny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			broker, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			serve(client, broker)
+		}
+	}()
+	return "nats://" + l.Addr().String()
+}
+
+// late copies what it reads, each part after a delay, until one side has ended.
+func late(to io.WriteCloser, from io.Reader, delay time.Duration) {
+	type part struct {
+		due  time.Time
+		body []byte
+	}
+	const partMax, partsMax = 64 << 10, 1024
+	parts := make(chan part, partsMax)
+	go func() {
+		defer func() { _ = to.Close() }()
+		for p := range parts {
+			<-time.After(time.Until(p.due))
+			if _, err := to.Write(p.body); err != nil {
+				break
+			}
+		}
+		for range parts { // the reader ends by itself
+		}
+	}()
+	defer close(parts)
+	for {
+		p := part{body: make([]byte, partMax)}
+		n, err := from.Read(p.body)
+		p.due, p.body = time.Now().Add(delay), p.body[:n]
+		parts <- p
+		if err != nil {
 			return
 		}
 	}

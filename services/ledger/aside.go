@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -40,6 +41,21 @@ var errLong = errors.New("too far behind its log to be folded in passing")
 
 // errHeavy means that the documents of one harness would take too much of a batch.
 var errHeavy = errors.New("the documents of its harness are too large to be stored in passing")
+
+// readings counts the commits that a batch reads back from the log. Its methods may be called concurrently.
+type readings struct{ commits atomic.Int64 }
+
+// begin begins another batch.
+func (r *readings) begin() { r.commits.Store(0) }
+
+// reserve returns false if the batch may not read so many commits more.
+func (r *readings) reserve(n int) bool {
+	if r.commits.Add(int64(n)) <= inlineReadMax {
+		return true
+	}
+	r.commits.Add(-int64(n))
+	return false
+}
 
 // weight has the bytes of documents of a batch, by harness. A small commit can change a document of several hundred
 // kilobytes: the sessions of one harness that are beyond its part are folded apart, where many commits are one write.

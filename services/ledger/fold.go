@@ -31,7 +31,7 @@ type folder struct {
 	readNotesEvery time.Duration // between two readings of the notes of sessions that are set aside
 
 	lost int // batches in a row that lost a race
-	read int // commits that this batch has read back from the log
+	read readings
 
 	tookOver  chan struct{} // this process has become the active one: views must be compared
 	surveyDue chan struct{} // the same for documents
@@ -118,7 +118,7 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 }
 
 func (f *folder) batch(ctx context.Context, ts []*touched, strays []park.Parked) error {
-	f.read = 0
+	f.read.begin()
 	if err := f.load(ctx, ts); err != nil {
 		return err
 	}
@@ -144,36 +144,59 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []park.Parked)
 	return nil
 }
 
-// foldAll folds each session. It returns an error only if that concerns all sessions.
+// foldAll folds each session. It returns an error only if that concerns all sessions. Sessions whose log has to be read
+// are folded concurrently: a reading takes a round trip to the broker for each commit, and after a restart every
+// session of a batch may need one.
 func (f *folder) foldAll(ctx context.Context, ts []*touched) error {
-	for _, t := range ts {
+	fold := func(ctx context.Context, t *touched) error {
 		if t.err = f.foldOne(ctx, t); t.err != nil && general(ctx, t.err) {
 			return t.err
 		}
+		return nil
 	}
-	return nil
+	var read []*touched
+	for _, t := range ts {
+		if t.needsLog() {
+			read = append(read, t)
+		} else if err := fold(ctx, t); err != nil {
+			return err
+		}
+	}
+	return each(ctx, loadsMax, read, fold)
+}
+
+// needsLog reports whether the session's log is read before its commits are folded: some were folded before, or are not
+// the successors of the commit before them.
+func (t *touched) needsLog() bool {
+	last := t.state.Seq
+	for i := range t.commits {
+		c := &t.commits[i]
+		if c.Seq <= last || c.Guarded && c.Guard != last {
+			return true
+		}
+		last = c.Seq
+	}
+	return false
 }
 
 // leaveFailed sets aside the sessions that cannot be folded, or rendered, and returns the others.
 func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, error) {
-	left := make([]*touched, 0, len(ts))
+	left, noted := make([]*touched, 0, len(ts)), []*touched{}
 	for _, t := range ts {
-		var err error
-		switch {
-		case t.err != nil:
-			err = f.setAside(ctx, t, t.err)
-		case t.debt:
-			err = f.owe(ctx, Aside{Ref: t.ref, From: t.commits[0].Seq, To: t.state.Seq,
-				Reason: "its facts are fed again: the process before may have died first"})
-			left = append(left, t)
-		default:
-			left = append(left, t)
+		if t.err != nil || t.debt {
+			noted = append(noted, t)
 		}
-		if err != nil {
-			return nil, err
+		if t.err == nil {
+			left = append(left, t)
 		}
 	}
-	return left, nil
+	return left, each(ctx, loadsMax, noted, func(ctx context.Context, t *touched) error {
+		if t.err != nil {
+			return f.setAside(ctx, t, t.err)
+		}
+		return f.owe(ctx, Aside{Ref: t.ref, From: t.commits[0].Seq, To: t.state.Seq,
+			Reason: "its facts are fed again: the process before may have died first"})
+	})
 }
 
 // group sorts a batch by session, in order. A message without a session can only be parked.
@@ -308,7 +331,7 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 		f.apply(t, c)
 	}
 	switch {
-	case t.owed && f.read+int(t.state.Commits) > inlineReadMax:
+	case t.owed && !f.read.reserve(int(t.state.Commits)):
 		t.debt, t.before = true, nil
 	case t.owed:
 		return f.foldAgain(ctx, t, floor)
@@ -388,7 +411,7 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	from := t.state.Seq + 1
 	var missed []events.Commit
 	err := f.bus.Log.Each(ctx, t.ref, from, func(c events.Commit) error {
-		if f.read++; f.read > inlineReadMax {
+		if !f.read.reserve(1) {
 			return errLong
 		}
 		missed = append(missed, c)
@@ -412,7 +435,6 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", t.ref, err)
 	}
-	f.read += len(all)
 	owed := map[uint64]bool{}
 	for _, c := range t.commits {
 		owed[c.Seq] = c.Seq <= floor

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -87,6 +89,56 @@ func (w *world) fold(f *folder, ms ...bus.Message) {
 	w.t.Helper()
 	if n, err := f.Batch(w.t.Context(), ms); err != nil || n != len(ms) {
 		w.t.Fatalf("batch: %d of %d: %v", n, len(ms), err)
+	}
+}
+
+// TestARestartFarFromTheBroker: after a restart every session of a batch was folded before, or lacks commits that were
+// delivered to the process before, and its log is read. A reading takes several round trips, so sessions are read
+// concurrently, and their notes stored concurrently.
+func TestARestartFarFromTheBroker(t *testing.T) {
+	const sessions, commits, roundTrip = 120, 3, 40 * time.Millisecond
+	w := newWorld(t)
+	for n := range sessions * commits {
+		w.append(events.Ref{Harness: "h1", Session: fmt.Sprint("s", n%sessions)}, fact(n/sessions))
+	}
+	ms := w.delivered(sessions * commits)
+	last := ms[len(ms)-sessions:]
+	url := natstest.Far(t, w.server, roundTrip/2)
+	far := natstest.Bus(t, w.server, func(c *bus.Config) { c.URL = url })
+	for _, x := range []struct {
+		what   string
+		before []bus.Message // that are folded before the batch
+	}{{"a gap", ms[:sessions]}, {"delivered again", ms}} {
+		w.fold(w.folder(), x.before...)
+		f := newFolder(far, Default(), zerolog.Nop())
+		began := time.Now()
+		w.fold(f, last...)
+		if took := time.Since(began); took > sessions*roundTrip {
+			t.Errorf("%s: a batch took %s", x.what, took)
+		}
+		for _, m := range ms[:sessions] {
+			w.same(w.bus.Log.Decode(m).Ref)
+		}
+		if f.read.commits.Load() == 0 {
+			t.Errorf("%s: no commit was read", x.what)
+		}
+	}
+	f := newFolder(far, Default(), zerolog.Nop())
+	ts, _ := f.group(last)
+	for _, x := range ts {
+		x.state, x.debt = session.New(x.ref), true
+	}
+	began := time.Now()
+	if left, err := f.leaveFailed(t.Context(), ts); err != nil || len(left) != sessions {
+		t.Errorf("%d sessions are left: %v", len(left), err)
+	}
+	if took := time.Since(began); took > sessions*roundTrip/2 {
+		t.Errorf("notes took %s", took)
+	}
+	for _, x := range ts {
+		if n := w.aside(x.ref); n == nil || n.Behind {
+			t.Errorf("the note of %s: %+v", x.ref, n)
+		}
 	}
 }
 
