@@ -1,6 +1,7 @@
 package mockmodel
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 )
@@ -51,7 +52,7 @@ func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
 	if m.refuse(w, step) {
 		return
 	}
-	out := &chatAnswer{stream: begin(w), model: q.Model}
+	out := &chatAnswer{stream: begin(w), model: q.Model, used: step.Used}
 	out.delta(object{"role": "assistant", "content": ""}, "")
 	m.say(r, out, step)
 }
@@ -61,6 +62,7 @@ type chatAnswer struct {
 	stream
 	model string
 	calls int
+	used  int // tokens of input
 }
 
 func (a *chatAnswer) text(word string) { a.delta(object{"content": word}, "") }
@@ -86,7 +88,8 @@ func (a *chatAnswer) delta(delta object, finish string) {
 		"choices": []any{choice}}
 	if finish != "" {
 		choice["finish_reason"] = finish
-		chunk["usage"] = map[string]int{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+		used := cmp.Or(a.used, 100)
+		chunk["usage"] = map[string]int{"prompt_tokens": used, "completion_tokens": 10, "total_tokens": used + 10}
 	}
 	a.send("", chunk)
 }

@@ -29,6 +29,8 @@ type Step struct {
 	// Until repeats the step until the result of a call has this text: an agent may show the model a call that was cut
 	// off, or may not.
 	Until string
+	// Used is how many tokens of input the answer says that it took, in the API of chat completions. 0: 100.
+	Used int
 }
 
 // Call is a call of a tool.
