@@ -93,8 +93,16 @@ func (a *api) at(directory string, segments ...string) string {
 
 // call sends one request and decodes its reply. in and out may be nil.
 func (a *api) call(ctx context.Context, method, address string, in, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestMax)
-	defer cancel()
+	return a.callFor(ctx, requestMax, method, address, in, out)
+}
+
+// callFor is call with another limit of its time; 0: none.
+func (a *api) callFor(ctx context.Context, limit time.Duration, method, address string, in, out any) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)

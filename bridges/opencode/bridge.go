@@ -397,6 +397,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		err = r.setMark(ctx, l.mark)
 	}
 	if err == nil {
+		r.driveCompactions(ctx)
 		r.serving.Store(l)
 	}
 	if err != nil {

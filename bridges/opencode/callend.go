@@ -176,6 +176,7 @@ func (r *follower) decision(ctx context.Context, s *harness.Session, prompt stri
 // relay stores facts as they come. Before the end of a call, the decisions are refused that its agent does not have.
 func (r *follower) relay(ctx context.Context, s *harness.Session, facts []events.Fact, ends []callEnd) error {
 	from := 0
+	facts = stopsOf(s.State(), facts)
 	for i, f := range facts {
 		call := endedCall(f)
 		at := slices.IndexFunc(ends, func(e callEnd) bool { return e.session == s.ID() && e.call == call })
@@ -193,6 +194,23 @@ func (r *follower) relay(ctx context.Context, s *harness.Session, facts []events
 		}
 	}
 	return s.Relay(ctx, facts[from:]...)
+}
+
+// stopsOf names who stopped a turn: not a person, if OpenCode ended the run because a service had asked for its stop.
+// After a person's stop nothing continues.
+func stopsOf(st *fold.State, facts []events.Fact) []events.Fact {
+	asked := st.Pending.Stop
+	if asked == nil || asked.Actor == events.ActorPerson {
+		return facts
+	}
+	facts = slices.Clone(facts)
+	for i, f := range facts {
+		if stopped, ok := f.(events.TurnStopped); ok && asked.Of(stopped.Turn) {
+			stopped.Actor, stopped.Reason = asked.Actor, asked.Reason
+			facts[i] = stopped
+		}
+	}
+	return facts
 }
 
 // hasPrompts reports whether a call has a prompt that waits for a decision or a receipt.

@@ -21,10 +21,13 @@ type Drive struct {
 	// Queue: a message that is sent to OpenCode waits in the queue of its session, and is its own turn. It needs the
 	// plugin.
 	Queue bool
+	// Compaction: a conversation is compacted when the compaction service says so. OpenCode's own compactions are to be
+	// switched off in its configuration or by AutoCompactVar.
+	Compaction bool
 }
 
 // driveNames are the names of what can be driven.
-var driveNames = []string{"queue", "retry"}
+var driveNames = []string{"compaction", "queue", "retry"}
 
 // ParseDrive returns what a list of names says. An error names one that is unknown.
 func ParseDrive(names []string) (d Drive, err error) {
@@ -32,6 +35,8 @@ func ParseDrive(names []string) (d Drive, err error) {
 		switch name {
 		case "retry":
 			d.Retry = true
+		case "compaction":
+			d.Compaction = true
 		case "queue":
 			d.Queue = true
 		default:

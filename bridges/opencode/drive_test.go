@@ -238,7 +238,7 @@ func TestDriveRetryRecorded(t *testing.T) {
 
 func TestParseDrive(t *testing.T) {
 	t.Parallel()
-	if d, err := ParseDrive([]string{"queue", "retry"}); err != nil || !d.Retry || !d.Queue {
+	if d, err := ParseDrive([]string{"queue", "retry", "compaction"}); err != nil || d != (Drive{true, true, true}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := ParseDrive([]string{"retry", "bogus"}); err == nil || !strings.Contains(err.Error(), `"bogus"`) {

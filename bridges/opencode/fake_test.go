@@ -53,6 +53,9 @@ type fakeServer struct {
 	onStream func()
 	// onReply is called, unlocked, after a decision about a prompt was taken and before its request is answered
 	onReply func()
+	// onSummarize is called, unlocked, before summarize is answered
+	onSummarize func(session string)
+	config      object // what the server says of its configuration
 	// onPrompt is called, unlocked, after prompt_async was accepted
 	onPrompt func(session string, body object)
 }
@@ -64,7 +67,8 @@ type fakeMessage struct {
 
 func newFake(t *testing.T) *fakeServer {
 	t.Helper()
-	f := &fakeServer{t: t, messages: map[string][]*fakeMessage{}, seq: map[string]int{}, refuse: map[string]int{}}
+	f := &fakeServer{t: t, messages: map[string][]*fakeMessage{}, seq: map[string]int{}, refuse: map[string]int{},
+		config: object{"compaction": object{"auto": false}}}
 	f.forget()
 	f.srv = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(func() { f.cut(); f.srv.Close() })
@@ -413,6 +417,11 @@ func (f *fakeServer) answer(method string, path []string, raw []byte) (status in
 		return f.settle(path[0], path[1], path[2], body)
 	case path[0] == "sync":
 		return f.sync(path[1], body)
+	case at == "GET config/providers":
+		return http.StatusOK, object{"providers": []object{{"id": "mock", "models": object{"big": object{
+			"limit": object{"context": 1000, "output": 100}}}}}}, nil
+	case at == "GET config":
+		return http.StatusOK, f.config, nil
 	case at == "GET session":
 		all := []object{}
 		for _, id := range f.sessions {
@@ -497,6 +506,13 @@ func (f *fakeServer) ofSession(method string, path []string, body object) (int, 
 			f.statusLocked(id, false)
 		}
 		return http.StatusOK, true, nil
+	case path[2] == "summarize":
+		hook := f.onSummarize
+		return http.StatusOK, true, func() {
+			if hook != nil {
+				hook(id)
+			}
+		}
 	case path[2] == "prompt_async":
 		hook := f.onPrompt
 		return http.StatusNoContent, nil, func() {

@@ -38,12 +38,12 @@ func messageID(message, newest string) string {
 }
 
 // sentAs returns the index of a message that OpenCode has under its own id, or under that of a message of Holdfast; -1
-// without one.
+// without one. The message that continues it after a compaction has its name, too: the newest one counts.
 func sentAs(messages []openMessage, message string) int {
 	if message == "" {
 		return -1
 	}
-	for i := range messages {
+	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i].info
 		if m.Role == roleUser && (m.ID == message || ident("msg", m.ID) == message || isSent(m.ID, message)) {
 			return i

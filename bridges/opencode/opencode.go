@@ -79,7 +79,8 @@ type Translator struct {
 	said     time.Time // of the newest step
 	out      []Step
 	report   Report
-	content  agent.Content // how much of the user's content is in the facts
+	limits   map[string]int64 // of models, in tokens: how much context they may have
+	content  agent.Content    // how much of the user's content is in the facts
 }
 
 // NewTranslator returns a translator without any state.

@@ -42,10 +42,14 @@ type Plugin struct {
 	Token    string       // what requests have to name; not empty
 }
 
-// PluginEnv returns the variables with which a process of OpenCode finds the bridge; none without a plugin.
-func (b *Bridge) PluginEnv() (env []string) {
+// ServerEnv returns the variables that a server has when it is started for this bridge: those with which its plugin
+// finds the bridge, and the one that leaves compactions to Holdfast.
+func (b *Bridge) ServerEnv() (env []string) {
+	if b.Drive.Compaction {
+		env = append(env, AutoCompactVar+"=1")
+	}
 	if b.Plugin == nil {
-		return nil
+		return env
 	}
 	if b.Drive.Queue {
 		env = append(env, PluginQueueVar+"=1")

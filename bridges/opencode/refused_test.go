@@ -35,16 +35,22 @@ func (l *lockedLog) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+// logs runs a bridge, and returns its log.
+func (st *stage) logs() *lockedLog {
+	log := &lockedLog{}
+	b := &Bridge{URL: st.srv.URL, Log: slog.New(slog.NewTextHandler(log, nil)), Drive: st.drive, Plugin: st.plugin,
+		Connect: func(ctx context.Context) (*harness.Harness, error) {
+			return harness.Connect(ctx, harness.Config{ID: "oc", URL: st.server.URL(), TTL: 10 * time.Minute})
+		}}
+	natstest.Background(st.t, b.Run)
+	return log
+}
+
 // OpenCode refuses a decision with a status that says nothing of the prompt. The log of the bridge says so, and the
 // decision is not marked as delivered.
 func TestLiveDecisionRefused(t *testing.T) {
 	st := newStage(t)
-	log := &lockedLog{}
-	b := &Bridge{URL: st.srv.URL, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Connect: func(ctx context.Context) (*harness.Harness, error) {
-			return harness.Connect(ctx, harness.Config{ID: "oc", URL: st.server.URL(), TTL: 10 * time.Minute})
-		}}
-	natstest.Background(t, b.Run)
+	log := st.logs()
 	natstest.Until(t, "the bridge is connected", func() bool { return st.connections() > 0 })
 	st.run("ses_1", "msg_1", "call_1", "question")
 	st.question("ses_1", "que_1", "msg_1", "call_1")

@@ -127,13 +127,9 @@ func (r *follower) repair(ctx context.Context, all []stored, s stored) error {
 		return err
 	}
 	messages := decodeMessages(n)
-	halves := halfCompaction(messages)
-	for _, id := range halves {
-		if err := r.api.call(ctx, http.MethodDelete, r.api.at(s.Directory, "session", s.ID, "message", id), nil,
-			nil); err != nil {
-			return err
-		}
-		r.log.Info("half a compaction was removed", "session", s.ID, "message", id)
+	halves, err := r.removeHalf(ctx, s, messages)
+	if err != nil {
+		return err
 	}
 	for i := range messages {
 		m := &messages[i]
@@ -155,6 +151,19 @@ func (r *follower) repair(ctx context.Context, all []stored, s stored) error {
 		}
 	}
 	return nil
+}
+
+// removeHalf removes a compaction that was cut off, and returns the ids of its messages.
+func (r *follower) removeHalf(ctx context.Context, s stored, messages []openMessage) (halves []string, err error) {
+	halves = halfCompaction(messages)
+	for _, id := range halves {
+		if err := r.api.call(ctx, http.MethodDelete, r.api.at(s.Directory, "session", s.ID, "message", id), nil,
+			nil); err != nil {
+			return halves, err
+		}
+		r.log.Info("half a compaction was removed", "session", s.ID, "message", id)
+	}
+	return halves, nil
 }
 
 // halfCompaction returns the ids of a compaction that was cut off: the newest request of one, unless a summary of it

@@ -32,6 +32,7 @@ type session struct {
 	callParts  map[string]string
 	prompts    map[string]*prompt
 	compaction *compaction
+	driven     bool // Holdfast has asked for the next summary: what OpenCode says of it is no news
 	held       []held
 
 	orderedMessages []*message // by first appearance

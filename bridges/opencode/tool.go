@@ -311,9 +311,9 @@ func (t *Translator) usage(s *session, m *message, p *part) {
 		return
 	}
 	k := &p.Tokens
-	t.add(s, t.at, events.UsageReported{Turn: m.turn.id, Model: m.model, Tokens: events.Tokens{
-		Input: tokens(k.Input), CacheRead: tokens(k.Cache.Read), CacheWrite: tokens(k.Cache.Write),
-		Output: tokens(k.Output), Reasoning: tokens(k.Reasoning)}})
+	t.add(s, t.at, events.UsageReported{Turn: m.turn.id, Model: m.model, ContextLimit: t.limits[m.model],
+		Tokens: events.Tokens{Input: tokens(k.Input), CacheRead: tokens(k.Cache.Read),
+			CacheWrite: tokens(k.Cache.Write), Output: tokens(k.Output), Reasoning: tokens(k.Reasoning)}})
 }
 
 func tokens(n float64) int64 { return int64(min(max(n, 0), tokensMax)) }

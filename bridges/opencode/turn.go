@@ -347,6 +347,7 @@ type compaction struct {
 	id      string
 	message *message
 	failure *events.Failure
+	driven  bool // Holdfast has asked for it
 }
 
 func (c *compaction) reason() events.Failure {
@@ -364,14 +365,23 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 		return
 	}
 	m.used[id] = true
+	driven := s.driven
+	s.driven = false
 	if info.completed() {
 		return // already over at its first event
 	}
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())
 	}
-	s.compaction = &compaction{id: id, message: m}
-	t.add(s, t.at, events.CompactionStarted{Compaction: id})
+	s.compaction = &compaction{id: id, message: m, driven: driven}
+	t.compacts(s, events.CompactionStarted{Compaction: id})
+}
+
+// compacts adds a fact about the open compaction, if OpenCode has begun it by itself.
+func (t *Translator) compacts(s *session, f events.Fact) {
+	if !s.compaction.driven {
+		t.add(s, t.at, f)
+	}
 }
 
 func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
@@ -381,7 +391,7 @@ func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
 }
 
 func (t *Translator) compactionFailed(s *session, f events.Failure) {
-	t.add(s, t.at, events.CompactionFailed{Compaction: s.compaction.id, Error: f})
+	t.compacts(s, events.CompactionFailed{Compaction: s.compaction.id, Error: f})
 	s.compaction = nil
 }
 
@@ -390,7 +400,7 @@ func (t *Translator) sessionCompacted(s *session, _ *body) {
 		t.report.Late++
 		return
 	}
-	t.add(s, t.at, events.CompactionCompleted{Compaction: s.compaction.id})
+	t.compacts(s, events.CompactionCompleted{Compaction: s.compaction.id})
 	s.compaction = nil
 	if s.turn != nil {
 		s.turn.summarised = true

@@ -33,6 +33,8 @@ func (r *follower) work(l *life) {
 	l.waits.Go(func() {
 		err := l.h.Work(l.ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
 			return r.turn(ctx, l, t)
+		}, Compact: func(ctx context.Context, s *harness.Session, c fold.WorkCompaction) (int64, error) {
+			return r.compact(ctx, l, s, c)
 		}})
 		if err != nil && l.ctx.Err() == nil {
 			r.log.Error("requested turns are not run", "err", err)
@@ -76,9 +78,6 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 	if err != nil {
 		return err
 	}
-	if err := l.awaitAbort(ctx, id); err != nil {
-		return err
-	}
 	defer r.decided(l, t)
 	n, brought, err := r.untilIdle(ctx, l, s, t)
 	if err != nil {
@@ -100,6 +99,10 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 		return nil // the run went on with these decisions, or with others
 	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`: // its text may not be stored
 		body = newMessage(messages, last, w)
+	case isCompacted(messages, mine):
+		if body, err = r.afterCompaction(ctx, s, messages, mine, t, w); err != nil {
+			return r.unless(ctx, l, s, err)
+		}
 	case mine < 0:
 		return cannot("OpenCode has no message that this turn continues")
 	case mine != last:
@@ -369,6 +372,9 @@ func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
 // running turn. A session that waits for one of the decisions gets all that it waits for, and brought is true.
 func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.Turn) (n *Snapshot, brought bool,
 	err error) {
+	if err := l.awaitAbort(ctx, s.ID); err != nil {
+		return nil, false, err
+	}
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	joined := false

@@ -52,6 +52,10 @@ that ends is started again, and ends with the bridge.
 With --drive retry a run that waits for OpenCode's own retry is aborted, and the turn is tried again by Holdfast's
 rules: its attempts and instants outlive both processes.
 
+With --drive compaction Holdfast decides when a conversation is compacted, by its policy and the limit of the model, and
+holdfast compact does it at once. OpenCode's own compactions have to be switched off: compaction.auto in its
+configuration, or `+opencode.AutoCompactVar+`=1 in its environment, which a server that the bridge starts has.
+
 With --drive queue a message that a person types in OpenCode while it runs waits in the queue of its session, and gets a
 turn of its own. That needs --plugin, and HOLDFAST_PLUGIN_QUEUE=1 in the environment of a server that the bridge did not
 start.
@@ -74,7 +78,8 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 	f.StringVar(&o.content, "content", string(agent.ContentTitles),
 		"how much of the user's content is stored, a `level`: none, titles or full")
 	f.BoolVar(&o.spawn, "spawn", false, "start the server, and start it again when it ends")
-	f.StringSliceVar(&o.drive, "drive", nil, "what Holdfast decides in place of OpenCode, a `list` of\nqueue and retry")
+	f.StringSliceVar(&o.drive, "drive", nil,
+		"what Holdfast decides in place of OpenCode, a `list` of\ncompaction, queue and retry")
 	f.StringVar(&o.plugin, "plugin", "", "reply to the plugin in OpenCode at this `address`, host:port on loopback")
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
 	cmd.AddCommand(pluginCommand(a))
@@ -89,7 +94,7 @@ One bridge serves one server. A second bridge with the same --harness takes the 
 		if err != nil {
 			return usage(cmd, "%v", err)
 		}
-		err = runWith(cmd.Context(), b.Run, spawned(a, o.spawn, args, b.PluginEnv(), b.Log))
+		err = runWith(cmd.Context(), b.Run, spawned(a, o.spawn, args, b.ServerEnv(), b.Log))
 		if err != nil && errors.Is(err, harness.ErrClosed) && cmd.Context().Err() != nil {
 			return nil
 		}

@@ -96,6 +96,8 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	"holdfast bridge opencode --url http://127.0.0.1:4096": server,
 	"holdfast bridge opencode --url http://127.0.0.1:4096 --drive retry": "TestDriveRetry of bridges/opencode " +
 		"drives the retries of a server that behaves like one",
+	"holdfast bridge opencode --drive compaction --spawn -- opencode serve --port 4096": "TestDriveCompaction of " +
+		"bridges/opencode drives the compactions of a server that behaves like one",
 	"holdfast bridge opencode --url http://127.0.0.1:4096 --spawn -- opencode serve --port 4096": "TestBridgeSpawns " +
 		"runs a bridge with a server of its own",
 	"holdfast bridge opencode plugin >~/.config/opencode/plugin/holdfast.js":                               pluginTest,

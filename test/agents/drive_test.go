@@ -4,9 +4,11 @@ package agents
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/test/mockmodel"
 )
@@ -35,5 +37,44 @@ func TestDriveRetry(t *testing.T) {
 	}
 	if len(w.model.Requests("fails")) < 3 {
 		t.Errorf("the model was asked %d times", len(w.model.Requests("fails")))
+	}
+}
+
+// TestDriveCompaction: a run whose context is nearly full is stopped between two model calls, compacted, and continued.
+// OpenCode is killed in the summary: the compaction is made again, and no part of the first one stays. A compaction
+// that a person asks for is made, too.
+func TestDriveCompaction(t *testing.T) {
+	w := newServer(t)
+	w.pure, w.env = true, []string{"OPENCODE_DISABLE_AUTOCOMPACT=1"}
+	w.starts()
+	bridge := w.bridges(w.url(), nil, "--drive", "compaction")
+	if strings.Contains(bridge.Log(), "may compact by itself") {
+		t.Errorf("the bridge says\n%s", bridge.Log())
+	}
+	full := bash("echo done")
+	full.Used = 190_000
+	w.model.Script("long", full, mockmodel.Step{Text: "It continues.", Gate: "on"})
+	w.model.Script("", mockmodel.Text("Continued."))
+	w.model.Script(mockmodel.Summary, mockmodel.Step{Text: "A summary of it.", Gate: "summary"})
+	id := w.begins("long")
+	compacts := func(s *session.State) bool {
+		return s.Turn == nil && s.Compaction != nil && s.Compaction.State == session.CompactionRunning
+	}
+	w.until(id, "it is compacted", compacts)
+	natstest.Until(t, "the model is asked for a summary", func() bool {
+		return len(w.model.Requests(mockmodel.Summary)) == 1
+	})
+	w.server.Kill()
+	w.model.Open("summary")
+	w.starts()
+	w.until(id, "the compaction failed with its process", func(s *session.State) bool {
+		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeFailed
+	})
+	w.types("compact", "opencode/"+id)
+	s := w.until(id, "the work is continued", func(s *session.State) bool {
+		return completed(s) && s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted
+	})
+	if s.LastTurn.Cause != events.CauseFollowUp || len(w.model.Requests("")) != 1 || len(w.open(id)) > 1 {
+		t.Errorf("the turn %+v, %d model calls, open: %v", s.LastTurn, len(w.model.Requests("")), w.open(id))
 	}
 }
