@@ -10,13 +10,14 @@ AGENTS    ?= .
 OVERLAY   ?= deploy/k8s/base
 BENCH     ?=
 
-# Packages in which goroutines meet: those that the race detector is for. Pure code has none, and neither have the packages
-# in ALONE nor their tests: they print pages, check the repository's files, and fill in forms.
+# Packages in which goroutines meet: those that the race detector is for. Pure code has none, and neither have the
+# packages in ALONE nor their tests: they print pages, check the repository's files, and fill in forms.
 ALONE         := cmd/holdfast/form|internal/(permission|reference|repolint|story)
 RACE_PACKAGES  = $$($(GO) list ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./services/... \
 	| grep -v -E '/($(ALONE))$$')
 
-# The program is built without cgo, and so is everything here but the race detector: one build of each package serves all.
+# The program is built without cgo, and so is everything here but the race detector: one build of each package serves
+# all.
 export CGO_ENABLED := 0
 
 # Packages whose tests have an -update flag: they keep golden files or printed pages.

@@ -24,7 +24,7 @@ func acpRunCommand(a *app) *cobra.Command {
 	var wait time.Duration
 	long, example := describe(`Continue a session of holdfast acp without an editor. The agent is started and loads the
 session. Then it gets what is requested in the session: messages of holdfast send, answers to questions that an earlier
-agent asked, and what holdfast resume continues. What the agent says is printed. Its permissions and questions are
+agent asked, and what holdfast resume continues. The texts of the agent are printed. Its permissions and questions are
 answered on the board and by holdfast answer.
 
 It runs until it is interrupted. While an editor has the session, it ends with an error.`,

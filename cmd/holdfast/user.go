@@ -124,8 +124,8 @@ func userRotateCommand(a *app) *cobra.Command {
 
 func userRemoveCommand(a *app) *cobra.Command {
 	var c userChange
-	long, example := describe("Remove a user. Its connections end when the broker reads its files. What it has "+
-		"written stays: the sessions of a harness are recovered as those of a dead one.",
+	long, example := describe("Remove a user. Its connections end when the broker reads its files. Its "+
+		"commits stay: the sessions of a harness are recovered as those of a dead one.",
 		"holdfast user remove ./secrets reviewer")
 	cmd := &cobra.Command{Use: "remove DIR NAME", Short: "Remove a user", Long: long, Example: example,
 		GroupID: groupRepair, Args: arguments(2, 2, "DIR", "NAME")}

@@ -32,7 +32,7 @@ func register(r *prometheus.Registry, s *Server, version string) error {
 			"service",
 			"consumer",
 		),
-		count: desc("events_total", "What the service did, by kind.", "service", "kind"),
+		count: desc("events_total", "Acts of the service, by kind.", "service", "kind"),
 	}
 	for _, x := range []prometheus.Collector{c, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {

@@ -60,7 +60,7 @@ func address(subject string) (string, object) {
 var parameterDocs = map[string]string{
 	"harness": "The harness id, one token: bytes outside A–Z a–z 0–9 _ - are written =XX.",
 	"session": "The session id, one token, encoded alike.",
-	"writer":  "Who appends: harness, ledger, retry, compaction or reconciler.",
+	"writer":  "The writer: harness, ledger, retry, compaction or reconciler.",
 	"kind":    "The kind of the facts, entity.verb.",
 	"what":    "The sort of alarm.",
 	"why":     "The class of the reason, one token.",
@@ -187,7 +187,7 @@ func operations() object {
 		o[string(w)+"-appends"] = operation(
 			"send",
 			"log",
-			"What the "+string(w)+" may say: any other fact of its commits is parked.",
+			"Commits of the "+string(w)+". A kind of event that it may not write is parked.",
 			commitOf(w),
 		)
 	}

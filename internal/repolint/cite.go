@@ -35,6 +35,9 @@ var (
 	named = regexp.MustCompile("`(pkg|internal|services|harness|bridges|cmd|test|deploy|docs|examples)" +
 		"/[A-Za-z0-9_./-]+`")
 
+	// marker matches what begins a line of a comment in scripts, configuration and styles.
+	marker = regexp.MustCompile(`(?m)^[ \t]*(//|#|/?\*)[ \t]*`)
+
 	fence = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
@@ -194,6 +197,8 @@ func (f *File) prose() []passage {
 		return []passage{{opening, 1}}
 	case path.Ext(f.Path) == ".md":
 		return []passage{{f.Text, 1}}
+	case writtenHere(f.Path):
+		return []passage{{marker.ReplaceAllString(f.Text, ""), 1}}
 	default:
 		return nil
 	}

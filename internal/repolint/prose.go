@@ -5,18 +5,24 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// The words are put together from parts, so that this file does not match.
+// Each word has a class of one letter, so that this file does not match.
 var (
-	banned = regexp.MustCompile(`(?i)\b(who` + `ever|no` + `body|some` + `body|an` + `ew|` +
-		`come` + `s to|is no` + `ne|goe` + `s on|has the s` + `ay|to` + `ld)\b`)
+	banned = regexp.MustCompile(`(?i)\b(who[e]ver|no[b]ody|some[b]ody|an[e]w|come[s] to|is no[n]e|goe[s] on|` +
+		`has the s[a]y|to[l]d)\b`)
 
 	// relative matches a sentence that begins with a relative clause: the subject stands behind a clause of
 	// who or what.
 	relative = regexp.MustCompile(`(?m)(^|[.:;!?] )(Who|What|Whichever|Whatever) [^?.]*[.]`)
+
+	// relativeText is relative for a text that may end without a full stop, as help and errors do. A question may begin
+	// with a relative pronoun.
+	relativeText = regexp.MustCompile(`(^|[.:;!?]\s)(Who|What|Whichever|Whatever) [^?.]*([.]|$)`)
 
 	code = regexp.MustCompile("`[^`\n]*`")
 )
@@ -45,12 +51,17 @@ func prose(t *Tree) {
 				t.find(f.Path, line, "%q in a string or a name: name the one who acts, or use the verb that others "+
 					"search for", word)
 			})
+			p.each(relativeText, func(sentence string, line int) {
+				t.find(f.Path, line, "%q in a string begins with a relative clause: put the subject first",
+					firstWords(sentence))
+			})
 		}
 		t.lineLengths(f)
 	}
 }
 
-// literals returns the strings of Go code, and the names that it declares.
+// literals returns the strings of Go code, and the names that it declares. A string that is joined from several ones
+// is one passage.
 func (f *File) literals() []passage {
 	var all []passage
 	if f.Syntax == nil {
@@ -58,9 +69,14 @@ func (f *File) literals() []passage {
 	}
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if text, ok := joined(n); ok {
+				all = append(all, passage{text, f.Line(n.Pos())})
+				return false
+			}
 		case *ast.BasicLit:
-			if n.Kind == token.STRING {
-				all = append(all, passage{n.Value, f.Line(n.Pos())})
+			if text, ok := joined(n); ok {
+				all = append(all, passage{text, f.Line(n.Pos())})
 			}
 		case *ast.Ident:
 			if n.Obj != nil && n.Obj.Pos() == n.Pos() {
@@ -72,13 +88,47 @@ func (f *File) literals() []passage {
 	return all
 }
 
+// joined returns the text of a string, or of strings that are joined by +, and whether an expression is nothing else.
+func joined(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		left, okLeft := joined(e.X)
+		right, okRight := joined(e.Y)
+		return left + right, e.Op == token.ADD && okLeft && okRight
+	}
+	return "", false
+}
+
 // proseApplies reports whether the list holds for a file.
 func proseApplies(f *File) bool {
 	switch {
 	case path.Ext(f.Path) == ".md":
 		return !inTestdata(f.Path)
 	default:
-		return f.Syntax != nil || strings.HasSuffix(f.Path, ".story")
+		return f.Syntax != nil || strings.HasSuffix(f.Path, ".story") || writtenHere(f.Path)
+	}
+}
+
+// textKinds are the extensions of files, other than pages, Go and stories, that people of this repository write.
+var textKinds = []string{".txtar", ".js", ".ts", ".py", ".css", ".html", ".yaml", ".yml", ".sh", ".tpl", ".conf"}
+
+// textNames are such files without one of these extensions.
+var textNames = []string{"NOTES.txt", "Makefile", "Dockerfile", ".ci/run"}
+
+// writtenHere reports whether a file is text of this repository that is neither a page, nor Go, nor a story: neither
+// printed by a program, nor of another project, nor a snippet that breaks a rule.
+func writtenHere(name string) bool {
+	switch {
+	case strings.Contains(name, "/vendor/"), under(name, "internal/repolint/testdata"):
+		return false
+	case inTestdata(name):
+		return path.Ext(name) == ".txtar"
+	default:
+		return slices.Contains(textKinds, path.Ext(name)) || slices.Contains(textNames, path.Base(name)) ||
+			slices.Contains(textNames, name)
 	}
 }
 
@@ -97,10 +147,24 @@ func firstWords(sentence string) string {
 	return strings.Join(words[:min(len(words), wordsShown)], " ")
 }
 
-// lineLengths reports lines of a page that are too long to read side by side.
+// breakable reports whether a line can be broken: it is no row of a table, and no command of a script, rule of
+// Prometheus or recipe of make, which have one line. Comments can be broken.
+func breakable(name, line string) bool {
+	switch path.Ext(name) {
+	case ".md":
+		return !strings.HasPrefix(line, "|")
+	case ".js", ".ts", ".py", ".css", ".html", ".sh":
+		return true
+	default:
+		return strings.HasPrefix(strings.TrimSpace(line), "#")
+	}
+}
+
+// lineLengths reports lines of a page, and of other text that is not Go, that are too long to read side by side. A tab
+// counts as four columns.
 func (t *Tree) lineLengths(f *File) {
-	if path.Ext(f.Path) != ".md" {
-		return // gofmt and review look after code
+	if path.Ext(f.Path) != ".md" && !writtenHere(f.Path) {
+		return // Go has a rule of its own, and a story has the lines of its input
 	}
 	inCode, n := false, 0
 	for line := range strings.Lines(f.Text) {
@@ -108,8 +172,11 @@ func (t *Tree) lineLengths(f *File) {
 		if strings.HasPrefix(line, "```") {
 			inCode = !inCode
 		}
-		columns := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
-		if columns > columnsMax && !inCode && !strings.HasPrefix(line, "|") {
+		if !breakable(f.Path, line) {
+			continue
+		}
+		columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")) + strings.Count(line, "\t")*(tabColumns-1)
+		if columns > columnsMax && !inCode {
 			t.find(f.Path, n, "%d columns: break the line at %d", columns, columnsMax)
 		}
 	}

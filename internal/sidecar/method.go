@@ -65,7 +65,7 @@ func sessionMethods() []*Verb {
 
 func turnMethods() []*Verb {
 	return []*Verb{
-		verb("turn.content", "What the message of the turn says.", (*agent).content),
+		verb("turn.content", "Return the content of the message of the turn.", (*agent).content),
 		verb("turn.step_begin", "Begin a step with a name. Its result is kept: for the same message it runs once.",
 			(*agent).stepBegin),
 		verb("turn.step_end", "End a step, and keep its result. Acknowledged means stored.", (*agent).stepEnd),
@@ -75,7 +75,7 @@ func turnMethods() []*Verb {
 		verb("turn.tool", "A call is about to be handed to its tool. Run the tool after the reply.", (*agent).tool),
 		verb("call.complete", "End a call with its output.", (*agent).completeCall),
 		verb("call.fail", "End a call in an error.", (*agent).failCall),
-		hint("turn.usage", "What the model counted. Say it before what follows from the model's answer.",
+		hint("turn.usage", "Report what the model counted, before anything that follows from its answer.",
 			(*agent).usage),
 		verb("turn.complete", "End the turn.", (*agent).complete),
 		verb("turn.fail", "End the turn in an error. Its kind decides whether it is tried again.", (*agent).fail),

@@ -116,8 +116,8 @@ func calls() []Verb {
 			"tried again. The turn may have been ended before.", reflect.TypeFor[Turn](), reflect.TypeFor[any]()),
 		request(methodCompact, "Compact the conversation of a session. An error fails the compaction.",
 			reflect.TypeFor[Compact](), reflect.TypeFor[Compacted]()),
-		request(methodOptions, "What makes the turn the same request when it is tried again: a model, a temperature. "+
-			"It may be asked several times for a turn.", reflect.TypeFor[Turn](), reflect.TypeFor[any]()),
+		request(methodOptions, "Return what makes the turn the same request when it is tried again: a model, a "+
+			"temperature. It may be asked several times for a turn.", reflect.TypeFor[Turn](), reflect.TypeFor[any]()),
 		notification(methodTurnEnds, "Stop running a turn, and reply to its request. It may come after the reply.",
 			reflect.TypeFor[Cancelled]()),
 		notification(methodCompactEnds, "Stop a compaction, and reply to its request. It may come after the reply.",

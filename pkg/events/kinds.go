@@ -150,7 +150,7 @@ var table = []Spec{
 	spec[PromptUnattended](byH, "", "The asker no longer waits for the decision: a turn brings it to the agent."),
 	spec[PromptAttended](byH, "", "The owner takes in a decision that an earlier epoch was to have."),
 	spec[PromptDelivered](byH, "", "The harness has what was decided about the prompt, or cannot use it."),
-	spec[UsageReported](byH, "", "What the model counted for its last call."),
+	spec[UsageReported](byH, "", "The model has counted its last call."),
 	spec[RetryScheduled](byT, "", "A failed turn will be tried again at an instant."),
 	spec[RetryAbandoned](byT, "", "A failed turn will not be tried again by itself."),
 	spec[CompactionRequested](byC, "", "The conversation shall be compacted: pending work for a harness."),

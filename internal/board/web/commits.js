@@ -10,7 +10,7 @@ const readsMax = 60; // documents of the past that are read to find which events
 // none is what the document of a session without a commit has counted.
 const none = { parked: 0, ignored: 0 };
 
-// Commits grows at its end. ask reads a document of the past: it takes a place, and throws when there is none.
+// Commits grows at its end. ask reads a document of the past: it takes a place, and throws without a free one.
 export class Commits {
   constructor(net, { harness, session }, ask) {
     Object.assign(this, { net, name: { harness, session }, ask });
@@ -88,7 +88,8 @@ export class Commits {
     return i < 0 ? none : this.counts.get(this.list[i]?.seq);
   }
 
-  // #narrow finds the counts of all commits between two whose counts are known. Too many reads leave the older ones out.
+  // #narrow finds the counts of all commits between two whose counts are known. Too many reads leave the older ones
+  // out.
   async #narrow(low, high) {
     if (high - low < 2 || this.reads > readsMax) return;
     const [from, to] = [this.#at(low), this.#at(high)];

@@ -42,8 +42,8 @@ export function arrange(rows) {
   return [...groups.values()].flat();
 }
 
-// arranged says whether rows are in the order that arrange gives them. It is much faster than to sort them: most changes
-// leave the order as it was.
+// arranged says whether rows are in the order that arrange gives them. It is much faster than to sort them: most
+// changes leave the order as it was.
 function arranged(list) {
   const begun = new Set();
   let first; // of the group
@@ -214,7 +214,9 @@ export function verdict({ code, text, body }, now) {
     case 200:
       return { kind: "done", text: body?.seq ? `stored at ${body.seq}` : "it was so already" };
     case 409:
-      if (body?.status === "awaiting") return { kind: "refused", text: `not decided, and it still waits (409): ${why}` };
+      if (body?.status === "awaiting") {
+        return { kind: "refused", text: `not decided, and it still waits (409): ${why}` };
+      }
       return { kind: "refused", text: `another decision stands (409): ${body?.status ? became(body, now) : why}` };
     case 410:
       return { kind: "refused", text: `it no longer waits (410): ${body?.status ? became(body, now) : why}` };

@@ -9,8 +9,8 @@ const pause = 300; // ms between two rounds of reading documents
 const pageSize = 100; // sessions of one page of the list
 
 // Family is {harness, root}'s list of sessions, page by page. It watches the names of the harness's documents and not
-// their content: a document is read when it is one of the family, or new. The session that is looked at and the root are
-// in the list, whatever page they are on.
+// their content: a document is read when it is one of the family, or new. The session that is looked at and the root
+// are in the list, whatever page they are on.
 export class Family {
   constructor(app, { harness, root, session }, onChange) {
     Object.assign(this, { app, harness, root, onChange });

@@ -10,8 +10,8 @@ export function kindOf(event) {
   return type.startsWith(prefix) ? type.slice(prefix.length) : type;
 }
 
-// authorOf says who wrote an event: a person, a service, or a process of the harness. The broker enforces the writer, the
-// last token of the subject. The source is what that writer says: a service can say that a person has asked it, a
+// authorOf says who wrote an event: a person, a service, or a process of the harness. The broker enforces the writer,
+// the last token of the subject. The source is what that writer says: a service can say that a person has asked it, a
 // harness can name its own process alone.
 export function authorOf(event, writer) {
   const [, kind, name, process] = String(event.source ?? "").split("/");
@@ -31,7 +31,8 @@ export const writers = Object.fromEntries(Object.entries({
   "tool.completed": "HLRC", "tool.failed": "HLRC", "tool.interrupted": "R", "prompt.requested": "H",
   "prompt.answered": "HL", "prompt.rejected": "HL", "prompt.dismissed": "L", "prompt.withdrawn": "HR",
   "prompt.superseded": "CH", "prompt.expired": "R", "prompt.unattended": "H", "prompt.attended": "H",
-  "prompt.delivered": "H", "usage.reported": "H", "retry.scheduled": "T", "retry.abandoned": "T", "compaction.requested": "C",
+  "prompt.delivered": "H", "usage.reported": "H", "retry.scheduled": "T", "retry.abandoned": "T",
+  "compaction.requested": "C",
   "compaction.started": "H", "compaction.completed": "H", "compaction.failed": "HRC",
 }).map(([kind, letters]) => [kind, [...letters].map((l) => services[l])]));
 
@@ -50,7 +51,9 @@ export function judge(commit, before, after) {
   const notes = events.map((e) => (out(e) ? { note: `parked: not for the ${visible(writer)} to say` } : undefined));
   if (events.length === 0) return [{ note: "parked: no batch of events" }];
   const rest = () => events.map((_, i) => i).filter((i) => !notes[i]);
-  if (!before || !after) return notes.map((n, i) => n ?? (foreign(events[i]) ? { note: "unknown kind" } : { doubt: true }));
+  if (!before || !after) {
+    return notes.map((n, i) => n ?? (foreign(events[i]) ? { note: "unknown kind" } : { doubt: true }));
+  }
   const parked = after.parked - before.parked - notes.filter(Boolean).length;
   let ignored = after.ignored - before.ignored;
   const last = after.last?.seq === commit.seq ? after.last : undefined;
@@ -137,8 +140,8 @@ export function linesOf(c) {
   return c.events.map((e, i) => ({ ...at(i), ...lineOf(c, e) }));
 }
 
-// lineOf returns what a line says about an event. The log has what a harness has written: one malformed event has a line
-// that says so, and the others have theirs.
+// lineOf returns what a line says about an event. The log has what a harness has written: one malformed event has a
+// line that says so, and the others have theirs.
 function lineOf(commit, e) {
   try {
     return { kind: kindOf(e), subject: visible(e.subject ?? ""), author: authorOf(e, commit.writer), text: about(e),

@@ -287,7 +287,9 @@ export class Inbox {
     if (refuses > 0) return `the form of ${refuses} of them says no: send that, or choose an answer there`;
     const why = this.blocked(row);
     if (why) return why;
-    if (doc.standing(row, this.draft(row.version).answers)) return "permit one at a time what permits more than one call";
+    if (doc.standing(row, this.draft(row.version).answers)) {
+      return "permit one at a time what permits more than one call";
+    }
     const unread = rows.filter((r) => r.kind === "permission" && !this.shown.has(r.version)).length;
     return unread > 0 ? `read the whole input of ${unread} more first` : "";
   }
@@ -453,14 +455,15 @@ function rowPart(inbox, row) {
       ${row.blocker.tool?.name ? html`<span class="tool">${line(row.blocker.tool.name, 40)}</span>` : nothing}
       ${row.session === row.root ? nothing : html`<span class="asker">in ${line(row.session, 40)}</span>`}
       ${whatPart(inbox, row, below, asks)}
-      <span class="age">${row.waits ? doc.age(row, inbox.app.now()) : row.lost ? "gone" : visible(row.blocker.status)}</span>
+      <span class="age">${row.waits ? doc.age(row, inbox.app.now())
+        : row.lost ? "gone" : visible(row.blocker.status)}</span>
     </button>
     ${asks ? nothing : below.map((name) => html`<p class="below">${linePart(inbox, row, name)}</p>`)}
     ${open ? formPart(inbox, row, asks) : nothing}
   </li>`;
 }
 
-// whatPart is the title of a row. What a row has no line for is written over it, so that no row below moves.
+// whatPart is the title of a row. A name without a line of its own is written over it, so that no row below moves.
 function whatPart(inbox, row, below, asks) {
   const names = asks ? (row.waits ? [] : ["became"]) : ["sending", ...inbox.lines(row)];
   const parts = names.filter((name) => !below.includes(name)).map((name) => linePart(inbox, row, name))

@@ -32,7 +32,8 @@ export function logIn(root, why) {
     const draw = () => render(html`<header class="stale"><h1>Holdfast</h1></header><main>
       <form id="login" class="session" @submit=${send}><section aria-label="Log in"><h2>Log in</h2>
         <label class="own">name <input type="text" name="name" autocomplete="username" required></label>
-        <label class="own">password <input type="password" name="password" autocomplete="current-password" required></label>
+        <label class="own">password <input type="password" name="password" autocomplete="current-password"
+          required></label>
         <p class="buttons"><button class="main" ?disabled=${busy}>Log in</button></p>
         ${said ? html`<p class="verdict refused" role="alert">${visible(said)}</p>` : nothing}
       </section></form></main>`, root);
@@ -44,7 +45,8 @@ export function logIn(root, why) {
 // logOut makes the browser forget the login. It returns why that failed.
 export async function logOut() {
   try {
-    const reply = await fetch("/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+    const reply = await fetch("/logout",
+      { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
     if (!reply.ok) return `${reply.status} ${await reply.text()}`;
   } catch (err) {
     return `no reply: ${err?.message ?? err}`;

@@ -192,8 +192,8 @@ class App {
     });
   }
 
-  // #fail says that the page cannot be drawn, "" that it can. What was drawn before goes: it would be old and look live.
-  // The next drawing begins with an empty page.
+  // #fail says that the page cannot be drawn, "" that it can. The last drawing goes: it would be old and look
+  // live. The next drawing begins with an empty page.
   #fail(why) {
     this.failed = why;
     const said = document.getElementById("failed");
@@ -249,7 +249,8 @@ function pagePart(app) {
         <a href="#/sessions" aria-current=${app.route.page.startsWith("session") ? "page" : nothing}>Sessions</a>
         <a href="#/operator" aria-current=${app.route.page === "operator" ? "page" : nothing}>Operator</a></nav>
       ${app.cell.login
-        ? html`<span class="who">as <b id="person">${visible(app.by)}</b> <button @click=${() => app.logOut()}>log out</button>
+        ? html`<span class="who">as <b id="person">${visible(app.by)}</b> <button
+          @click=${() => app.logOut()}>log out</button>
           ${app.stays ? html`<b role="alert">you are still logged in: ${visible(app.stays)}</b>` : nothing}</span>`
         : html`<label class="who">as <input id="person" size="10" autocomplete="off" .value=${app.by}
           @change=${(e) => app.setPerson(e.target.value)}></label>`}
@@ -269,7 +270,7 @@ function pagePart(app) {
     <footer>${visible(`holdfast ${app.cell.version}`)}</footer>`;
 }
 
-// livePart says how old the page is. What is old is said to be old.
+// livePart says how old the page is.
 function livePart(app) {
   const bucket = app.page?.bucket ?? app.bucket;
   const as = bucket.asOf ? `as of ${clock(bucket.asOf, bucket.asOf + since(bucket.heard))}` : "";

@@ -7,7 +7,7 @@ const requestTimeout = 10_000; // ms, for a reply of a service
 const apiTimeout = 5_000; // ms, for a reply of JetStream
 const apiAgain = 250; // ms until a request that has no reply is sent to JetStream again; each time twice as many
 
-// local returns this machine's time in ms, by a clock that nobody sets. It may stand still while the machine sleeps.
+// local returns this machine's time in ms, by a clock that cannot be set. It may stand still while the machine sleeps.
 export function local() {
   return performance.timeOrigin + performance.now();
 }
@@ -17,8 +17,8 @@ export function stamp() {
   return { day: Date.now(), run: local() };
 }
 
-// since returns the ms since a stamp, by the clock that has gone further: the time of day may be set back, and the other
-// clock stands still in sleep. Without a stamp it is Infinity.
+// since returns the ms since a stamp, by the clock that has gone further: the time of day may be set back, and the
+// other clock stands still in sleep. Without a stamp it is Infinity.
 export function since(at) {
   return at ? Math.max(Date.now() - at.day, local() - at.run) : Infinity;
 }
@@ -83,8 +83,8 @@ export class Net {
     return reply;
   }
 
-  // #again sends a request to JetStream until there is a reply. JetStream that starts drops requests. Each request of the
-  // page can be sent twice: consumers have names, so that the second one creates none beside the first.
+  // #again sends a request to JetStream until there is a reply. JetStream that starts drops requests. Each request of
+  // the page can be sent twice: consumers have names, so that the second one creates none beside the first.
   #again(subject, data) {
     return new Promise((resolve, reject) => {
       const ends = local() + apiTimeout;

@@ -37,7 +37,9 @@ async function readCopy(net, bucket, subject, name) {
   const get = async (query) => (await net.api(`STREAM.MSG.GET.OBJ_${bucket}`, query)).message;
   const info = JSON.parse(new TextDecoder().decode(bytesOf(await get({ last_by_subj: subject }))));
   if (info.deleted) throw Object.assign(new Error("deleted"), { code: 404 });
-  if (info.size > shownMax) throw new Error(`it has ${info.size.toLocaleString("en")} bytes, more than this page shows`);
+  if (info.size > shownMax) {
+    throw new Error(`it has ${info.size.toLocaleString("en")} bytes, more than this page shows`);
+  }
   const parts = [];
   let next = 1;
   for (let left = info.size; left > 0;) {

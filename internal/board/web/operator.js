@@ -32,8 +32,8 @@ export function consumersOf(prefix) {
   return list;
 }
 
-// keyed returns the consumer of a secured cell whose name begins with that of a durable. Of several it is the one that a
-// process uses.
+// keyed returns the consumer of a secured cell whose name begins with that of a durable. Of several it is the one that
+// a process uses.
 export function keyed(consumers, durable) {
   const own = consumers.filter((c) => c.name.startsWith(`${durable}-`) &&
     /^[0-9a-f]{24}$/.test(c.name.slice(durable.length + 1)));
@@ -64,7 +64,7 @@ export class Operator {
     this.bucket.close();
   }
 
-  // #look reads what has no watch. What cannot be read is said, and the rest is shown.
+  // #look reads what has no watch. It says which of it cannot be read, and shows the rest.
   async #look() {
     if (this.looking || !this.app.net.connected) return;
     this.looking = true;
@@ -179,7 +179,8 @@ export class Operator {
 export function operatorPage(page) {
   return html`<article class="session operator"><h2>Operator</h2>
     ${(page.errors ?? []).map((text) => html`<p class="verdict refused">cannot be read: ${visible(text)}</p>`)}
-    ${findingsPart(page)} ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)} ${parkedPart(page)}
+    ${findingsPart(page)} ${servicePart(page)} ${leasePart(page)} ${streamPart(page)} ${sweepPart(page)}
+    ${parkedPart(page)}
     </article>`;
 }
 
@@ -199,10 +200,12 @@ function findingsPart(page) {
     ${findings?.error ? html`<p class="verdict refused">cannot be had: ${visible(findings.error)}</p>` : nothing}
     ${list.length > 0 ? html`<table id="findings" class="cards"><thead><tr><th>level</th><th>check</th><th>found</th>
       <th>what to do</th></tr></thead><tbody>${list.map((f) => html`<tr class=${`level-${visible(f.level)}`}>
-      <td data-head="level"><span>${visible(f.level)}</span></td><td data-head="check"><span>${visible(f.check)}</span></td>
+      <td data-head="level"><span>${visible(f.level)}</span></td><td
+        data-head="check"><span>${visible(f.check)}</span></td>
       <td data-head="found"><span>${visible(f.found)}</span></td>
       <td data-head="what to do"><span>${visible(f.do ?? "")}</span></td></tr>`)}</tbody></table>` : nothing}
-    <p class="buttons"><button ?disabled=${examining || !page.bucket.live()} @click=${() => page.examine()}>Examine again</button>
+    <p class="buttons"><button ?disabled=${examining || !page.bucket.live()}
+      @click=${() => page.examine()}>Examine again</button>
       <span class="soft">${examining ? "examining …" : findings ? `as of ${clock(findings.at, page.app.now())}` : ""}
       </span></p></section>`;
 }

@@ -51,8 +51,9 @@ export function pending(draft, seq) {
   return Object.fromEntries(Object.entries(draft).filter(([, d]) => d.stored === undefined || d.stored > seq));
 }
 
-// policyForm returns the fields of the form: {name, what, choices, text, now, changed, stored, wrong, overtaken}. now is
-// the value of the document as text; overtaken says that another person has changed the field since the text was begun.
+// policyForm returns the fields of the form: {name, what, choices, text, now, changed, stored, wrong, overtaken}. now
+// is the value of the document as text; overtaken says that another person has changed the field since the text was
+// begun.
 export function policyForm(policy, draft) {
   return settings.map((setting) => {
     const { name, what, choices } = setting;
@@ -69,8 +70,8 @@ export function policyForm(policy, draft) {
   });
 }
 
-// changedPolicy returns the patch that a draft asks for, with the changed fields alone, so that another person's changes
-// of other fields stand. It is undefined when nothing is changed, or when a field is wrong or overtaken.
+// changedPolicy returns the patch that a draft asks for, with the changed fields alone, so that another person's
+// changes of other fields stand. It is undefined when nothing is changed, or when a field is wrong or overtaken.
 export function changedPolicy(policy, draft) {
   const rows = policyForm(policy, draft);
   const changed = rows.filter((r) => r.changed);

@@ -44,7 +44,7 @@ export class Session {
     this.family?.close();
   }
 
-  // doc returns the document, undefined before it is read or when there is none.
+  // doc returns the document, undefined before it is read and if it does not exist.
   doc() {
     return this.bucket.rows.get(this.key);
   }
@@ -58,7 +58,8 @@ export class Session {
     if (this.begun !== this.bucket.generation) this.family?.bucket.restart(); // both watch the same connection
     this.begun = this.bucket.generation;
     if (doc && !this.closed) {
-      this.family ??= new Family(this.app, { harness: this.harness, root: doc.root || this.session, session: this.session },
+      this.family ??= new Family(this.app,
+        { harness: this.harness, root: doc.root || this.session, session: this.session },
         () => this.app.draw());
     }
     if (doc) this.draft = pending(this.draft, doc.seq);
@@ -68,8 +69,8 @@ export class Session {
     this.app.draw();
   }
 
-  // #read reads the commits that are new. It reads again when the session has changed meanwhile, but not when the log has
-  // no commit that the document is made of: then the next change of the document begins it again.
+  // #read reads the commits that are new. It reads again when the session has changed meanwhile, but not when the log
+  // has no commit that the document is made of: then the next change of the document begins it again.
   async #read() {
     if (this.reading || this.closed) return;
     this.reading = true;
@@ -133,8 +134,8 @@ export class Session {
     requestAnimationFrame(() => document.getElementById(`line-${key}`)?.scrollIntoView({ block: "center" }));
   }
 
-  // documentAt returns the document as it was at a place of the log. It asks for one after the other, as the ledger folds
-  // one past document at a time for each person, and again while the ledger is busy.
+  // documentAt returns the document as it was at a place of the log. It asks for one after the other, as the ledger
+  // folds one past document at a time for each person, and again while the ledger is busy.
   documentAt(seq) {
     const read = async () => {
       for (let attempt = 0; ; attempt++) {
@@ -209,8 +210,8 @@ export class Session {
     this.#changed(); // the document may have it already
   }
 
-  // travel reads the document as it was at a place of the log, and at a second one; 0 is now. What could not be read
-  // before is read again.
+  // travel reads the document as it was at a place of the log, and at a second one; 0 is now. It reads
+  // again what could not be read before.
   async travel(at, to) {
     this.past = { at, to, loading: true };
     this.ends.forget();
@@ -291,7 +292,8 @@ function promptPart(doc) {
   const waiting = Object.entries(doc.prompts ?? {}).filter(([, p]) => p.status === "awaiting");
   if (waiting.length === 0) return nothing;
   return html`<p class="waits">waits for a person: ${waiting.map(([id, p], i) => html`${i > 0 ? ", " : ""}<a
-    href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>${visible(p.kind)} ${visible(id)}</a>`)}</p>`;
+    href=${linkOf({ harness: doc.harness, session: doc.session, prompt: id })}>${visible(p.kind)} ${
+      visible(id)}</a>`)}</p>`;
 }
 
 function retryPart(page, doc) {
@@ -308,8 +310,8 @@ function retryPart(page, doc) {
       : nothing}</p>`}</section>`;
 }
 
-// queuePart has the button of each message at the right edge, where nothing that is read later moves it. It is off until
-// the message was read: a person withdraws what is on the screen.
+// queuePart has the button of each message at the right edge, where nothing that is read later moves it. It is off
+// until the message was read: a person withdraws what is on the screen.
 function queuePart(page, doc) {
   const queue = doc.queue ?? [];
   if (queue.length === 0) return nothing;
@@ -324,7 +326,8 @@ function queuePart(page, doc) {
       return html`<li><button class="side" ?disabled=${dead} @click=${() =>
           page.request("compaction", "withdraw", { message: m.message }, "withdraw")}>Withdraw</button>
         ${ref ? objectPart(page, ref) : html`<span class="full">${visible(text)}</span>`}
-        <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}${!value && !error ? ", reading it …" : ""}</span>
+        <span class="soft">${visible(m.message)}, ${ago(m.at, page.app.now())}${
+          !value && !error ? ", reading it …" : ""}</span>
         ${error ? html`<span class="verdict refused">The message cannot be read: ${visible(error)}</span>` : nothing}
       </li>`;
     })}</ol></section>`;
@@ -382,7 +385,8 @@ function familyPart(page) {
       : html`<a href=${sessionLink(d.harness, d.session)}>${visible(d.session)}</a>`}
       ${line(d.title, 80)} <span class="soft">${visible(d.phase)}</span></li>`)}</ul>
     ${page.family.next
-      ? html`<p class="buttons"><button ?disabled=${!page.family.live()} @click=${() => page.family.more()}>Show more</button>
+      ? html`<p class="buttons"><button ?disabled=${!page.family.live()}
+          @click=${() => page.family.more()}>Show more</button>
         <span class="soft">${list.length.toLocaleString("en")} are shown, and this root has more</span></p>`
       : nothing}
     ${page.family.live() ? nothing : html`<p class="note">reading them again … ${visible(page.family.error)}</p>`}
@@ -423,7 +427,7 @@ function policyPart(page, doc) {
         : nothing}</p></details>`;
 }
 
-// settingPart is one field of the form. What the document has is beside it for as long as the text is another one.
+// settingPart is one field of the form. The value in the document is beside it while the text is another one.
 function settingPart(page, doc, row) {
   const change = (e) => {
     page.draft = edited(page.draft, doc.policy, row.name, e.target.value);

@@ -1,4 +1,4 @@
-# What a pod of the broker runs. A node whose disk is full can lose acknowledged commits (ADR 89), so a node serves only
+# Runs in a pod of the broker. A node whose disk is full can lose acknowledged commits (ADR 89), so a node serves only
 # while its volume has a reserve: without it the node does not start, and its liveness probe ends it.
 #
 #   sh node.sh start   waits for the reserve, then runs nats-server
