@@ -448,8 +448,8 @@ func TestLogLines(t *testing.T) {
 	dropped := 0
 	for _, m := range got {
 		n := 0
-		const said = "the logger was too slow: log lines dropped: %d"
-		if _, err := fmt.Sscanf(fmt.Sprint(m["msg"]), said, &n); err == nil {
+		const text = "the logger was too slow: log lines dropped: %d"
+		if _, err := fmt.Sscanf(fmt.Sprint(m["msg"]), text, &n); err == nil {
 			dropped += n
 		}
 	}

@@ -133,9 +133,9 @@ func linesOf(t *testing.T) (*slog.Logger, func() []string) {
 	}
 }
 
-// TestConnectSaysWhatItWaitsFor: a program without a logger of its own says after a second what it waits for, once, and
+// TestConnectLogsWhatItWaitsFor: a program without a logger of its own says after a second what it waits for, once, and
 // that it was connected. A broker without a cell is waited for, too: `holdfast up` makes it a moment after it listens.
-func TestConnectSaysWhatItWaitsFor(t *testing.T) {
+func TestConnectLogsWhatItWaitsFor(t *testing.T) {
 	log, said := linesOf(t)
 	was := slog.Default()
 	slog.SetDefault(log)

@@ -97,21 +97,21 @@ type wait struct {
 	log   zerolog.Logger
 	timer *time.Timer
 
-	mu   sync.Mutex
-	long bool // a second is over
-	why  string
-	said map[string]bool
+	mu     sync.Mutex
+	long   bool // a second is over
+	why    string
+	logged map[string]bool
 }
 
 // newWait begins to wait. The caller calls end.
 func newWait(cfg Config, log zerolog.Logger) *wait {
-	w := &wait{cfg: cfg, log: log, said: map[string]bool{}}
+	w := &wait{cfg: cfg, log: log, logged: map[string]bool{}}
 	w.note(bus.ErrUnreachable) // until more is known
 	w.timer = time.AfterFunc(tryingAfter, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.long = true
-		w.say()
+		w.logOnce()
 	})
 	return w
 }
@@ -125,13 +125,13 @@ func (w *wait) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.why = "still trying: " + text + advice
-	w.say()
+	w.logOnce()
 }
 
-// say logs the present reason. The lock is held.
-func (w *wait) say() {
-	if w.long && !w.said[w.why] {
-		w.said[w.why] = true
+// logOnce logs the present reason. The lock is held.
+func (w *wait) logOnce() {
+	if w.long && !w.logged[w.why] {
+		w.logged[w.why] = true
 		w.log.Warn().Str("id", w.cfg.ID).Str("entity", entityBroker).Msg(w.why)
 	}
 }
@@ -142,7 +142,7 @@ func (w *wait) end(connected bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.long = false
-	if connected && len(w.said) > 0 {
+	if connected && len(w.logged) > 0 {
 		w.log.Info().Str("id", w.cfg.ID).Str("entity", entityBroker).Msg("connected to " + w.broker())
 	}
 }

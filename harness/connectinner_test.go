@@ -51,8 +51,8 @@ func TestConnectToAnEmbeddedBroker(t *testing.T) {
 	}
 }
 
-// TestWaitSaysEachReasonOnce: attempts that fail for the same reason are one line.
-func TestWaitSaysEachReasonOnce(t *testing.T) {
+// TestWaitLogsEachReasonOnce: attempts that fail for the same reason are one line.
+func TestWaitLogsEachReasonOnce(t *testing.T) {
 	var said strings.Builder
 	w := newWait(Config{ID: "a"}.withDefaults(), zerolog.New(&said))
 	w.timer.Stop()

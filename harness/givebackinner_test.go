@@ -339,8 +339,8 @@ func TestNoTurnBeginsBeforeARelease(t *testing.T) {
 	}
 }
 
-// TestClaimTellsWork: the program claims a session that Work was about to release. Work looks at it again.
-func TestClaimTellsWork(t *testing.T) {
+// TestClaimNotifiesWork: the program claims a session that Work was about to release. Work looks at it again.
+func TestClaimNotifiesWork(t *testing.T) {
 	x := newInside(t, inPool)
 	x.s.takenByWork()
 	x.h.mu.Lock()

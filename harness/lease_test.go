@@ -516,7 +516,7 @@ func TestReadyOutlivesALostLease(t *testing.T) {
 }
 
 // Sessions that are opened while leases come and go are all usable: none falls between two incarnations.
-func TestBetweenTwoLives(t *testing.T) {
+func TestBetweenTwoIncarnations(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const openers, losses = 8, 3
 	w := newWorld(t)

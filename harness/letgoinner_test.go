@@ -37,9 +37,9 @@ func TestASessionWithUnreadableWorkIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatLetGoSays: a session is gone if it was released, or taken from this process. It is not gone if the program
-// has it meanwhile, or if its release is not stored. After a handler, Work looks at it again only if it has it.
-func TestWhatLetGoSays(t *testing.T) {
+// TestGoneAfterARelease: a session is gone if it was released, or taken from this process. It is not gone if the
+// program has it meanwhile, or if its release is not stored. After a handler, Work looks at it again only if it has it.
+func TestGoneAfterARelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		before     func(x *inside) // nil: the program is given it while its release waits
 		gone, more bool

@@ -52,7 +52,7 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 			}
 		case was.asks():
 			if err := t.sameQuestion(ctx, name, p, was.asked); errors.Is(err, ErrNameTaken) {
-				if err := t.withdrawOther(ctx, id, was); err != nil && !errors.Is(err, errLookAgain) {
+				if err := t.withdrawOther(ctx, id, was); err != nil && !errors.Is(err, errChanged) {
 					return Answer{}, err
 				}
 				continue // it is withdrawn, or was decided meanwhile
@@ -61,14 +61,14 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 			}
 		}
 		a, err := t.askNow(ctx, name, p, was.epoch)
-		if !errors.Is(err, errLookAgain) {
+		if !errors.Is(err, errChanged) {
 			return a, err
 		}
 	}
 }
 
 // withdrawOther withdraws an open question of an earlier process, and ends its call: this process asks another one. It
-// returns [errLookAgain] if the question is not as it was.
+// returns [errChanged] if the question is not as it was.
 func (t *Turn) withdrawOther(ctx context.Context, id string, was recorded) error {
 	facts := []events.Fact{events.PromptWithdrawn{Prompt: id, Reason: reasonOther}}
 	open := t.s.State().Tools[id] != nil
@@ -82,7 +82,7 @@ func (t *Turn) withdrawOther(ctx context.Context, id string, was recorded) error
 		}
 		now, _ := inState(st, nameOfQuestion, id)
 		if !now.asks() || now.asked != was.asked || (st.Tools[id] != nil) != open {
-			return false, errLookAgain
+			return false, errChanged
 		}
 		return false, nil
 	}, facts...)
@@ -99,7 +99,7 @@ func (t *Turn) askNow(ctx context.Context, name string, p Prompt, epoch uint64) 
 			return false, err
 		}
 		if _, ended := st.Ended(session.EntityTool, p.Call); ended {
-			return false, errLookAgain
+			return false, errChanged
 		}
 		c := st.Tools[p.Call]
 		return c != nil && ofLastOwner(st, c.Epoch), nil

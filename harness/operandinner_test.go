@@ -420,11 +420,11 @@ func TestReceiptsOfAnEndedTurn(t *testing.T) {
 	}
 }
 
-// TestReclaimingSaysWhatIsUnattended: Asks gave up open questions outside of any turn, or of a call in the background,
-// and a claim in doubt has requested one again, which took back that the log said so. The next claim says it once more:
-// otherwise no turn brings the decision to the agent. A question that was requested without an Ask waits for the
-// process.
-func TestReclaimingSaysWhatIsUnattended(t *testing.T) {
+// TestReclaimingRecordsWhatIsUnattended: Asks gave up open questions outside of any turn, or of a call in the
+// background, and a claim in doubt has requested one again, which took back that the log said so. The next claim says
+// it once more: otherwise no turn brings the decision to the agent. A question that was requested without an Ask waits
+// for the process.
+func TestReclaimingRecordsWhatIsUnattended(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(StartOptions{ID: "t1"})
 	question := []events.Question{{ID: "q", Question: "?", Custom: true}}

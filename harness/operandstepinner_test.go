@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestWhatAskHasToSay: the receipt of a decision is for the end of the call to give while the call is open, and for Ask
+// TestReceiptsOfAsk: the receipt of a decision is for the end of the call to give while the call is open, and for Ask
 // where there is no such end.
-func TestWhatAskHasToSay(t *testing.T) {
+func TestReceiptsOfAsk(t *testing.T) {
 	x := newInside(t)
 	byCall := func(call string) session.Prompt {
 		return session.Prompt{Status: session.Answered, Delivery: events.DeliverToolResult, Call: call}

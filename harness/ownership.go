@@ -186,7 +186,7 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	if err == nil && len(adopt) > 0 {
 		err = s.readTurn(ctx, s.turnOfThis(), s.State())
 	}
-	s.sayUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
+	s.recordUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
 	if err != nil {
 		h.giveBack(s)
 		return nil, err
@@ -357,8 +357,8 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	s.mu.Unlock()
 	if how == found {
 		s.giveBackUnmade()
-		s.sayUnaskedOf(false, func(string, string) bool { return true }) // that call may have adopted prompts
-		h.notifyWork(s.ref.Session)                                      // Work leaves alone what no caller has
+		s.recordUnaskedOf(false, func(string, string) bool { return true }) // that call may have adopted prompts
+		h.notifyWork(s.ref.Session)                                         // Work leaves alone what no caller has
 	}
 	return how, nil
 }

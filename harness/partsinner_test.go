@@ -42,9 +42,9 @@ func TestTwoInOneCommit(t *testing.T) {
 	}
 }
 
-// TestWhatSyntheticEndsSay: the end of a call that another writer made in the name of its tool says nothing about what
+// TestSyntheticEndsOfSteps: the end of a call that another writer made in the name of its tool says nothing about what
 // the step has done: neither that it failed and may run again, nor its result.
-func TestWhatSyntheticEndsSay(t *testing.T) {
+func TestSyntheticEndsOfSteps(t *testing.T) {
 	failed := Result{Outcome: session.OutcomeFailed, Error: &events.Failure{Kind: "rejected"}}
 	if err := unknownOf("deploy", "c1", failed); err != nil {
 		t.Errorf("the function failed: %v", err)

@@ -562,7 +562,7 @@ func (s *Session) giveUp(prompt string) {
 	s.gaveUp[prompt] = true
 	s.forgetPrompts(s.gaveUp, prompt)
 	s.mu.Unlock()
-	s.sayUnattended(prompt)
+	s.recordUnattended(prompt)
 }
 
 // forgetPrompts removes the prompts that the session has no longer, except one, from a map that has grown. The session
@@ -573,8 +573,8 @@ func (s *Session) forgetPrompts(from map[string]bool, except string) {
 	}
 }
 
-// sayUnattended says in the log that no Ask waits for the decision about a prompt, if that is so when it is stored.
-func (s *Session) sayUnattended(prompt string) {
+// recordUnattended says in the log that no Ask waits for the decision about a prompt, if that is so when it is stored.
+func (s *Session) recordUnattended(prompt string) {
 	s.mu.Lock()
 	s.unasks[prompt] = true
 	s.forgetPrompts(s.unasks, prompt)
@@ -583,11 +583,11 @@ func (s *Session) sayUnattended(prompt string) {
 		func(st *session.State) bool { return s.unattended(st, prompt) })
 }
 
-// sayUnasked says in the log which prompts this process has adopted, alone or with their calls, and no Ask waits for:
-// their decisions reach the agent by a turn, unless an Ask comes before it. adopt names what was adopted. underWay: the
-// adoption can be stored after this.
-func (s *Session) sayUnasked(underWay bool, adopt ...Adopt) {
-	s.sayUnaskedOf(underWay, func(id, call string) bool {
+// recordUnasked says in the log which prompts this process has adopted, alone or with their calls, and no Ask waits
+// for: their decisions reach the agent by a turn, unless an Ask comes before it. adopt names what was adopted.
+// underWay: the adoption can be stored after this.
+func (s *Session) recordUnasked(underWay bool, adopt ...Adopt) {
+	s.recordUnaskedOf(underWay, func(id, call string) bool {
 		return slices.ContainsFunc(adopt, func(a Adopt) bool {
 			return slices.Contains(a.Calls, call) || slices.ContainsFunc(a.Prompts, func(p Prompt) bool {
 				q := s.st.Prompts[p.ID]
@@ -597,9 +597,9 @@ func (s *Session) sayUnasked(underWay bool, adopt ...Adopt) {
 	})
 }
 
-// sayUnaskedOf is [Session.sayUnasked] for the prompts that are chosen by their ids and calls. The facts about an
+// recordUnaskedOf is [Session.recordUnasked] for the prompts that are chosen by their ids and calls. The facts about an
 // adoption that is under way are queued behind it, and are stored only if the adoption is.
-func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool) {
+func (s *Session) recordUnaskedOf(underWay bool, chosen func(id, call string) bool) {
 	s.mu.Lock()
 	var unasked []string
 	for id, p := range s.st.Prompts {
@@ -610,7 +610,7 @@ func (s *Session) sayUnaskedOf(underWay bool, chosen func(id, call string) bool)
 	s.mu.Unlock()
 	slices.Sort(unasked)
 	for _, id := range unasked {
-		s.sayUnattended(id)
+		s.recordUnattended(id)
 	}
 }
 

@@ -119,10 +119,10 @@ func TestWorkOfAReplacedProcess(t *testing.T) {
 	}
 }
 
-// TestAProcessWithASessionLeftLives: a process that has a session left continues, also after the newer process that has
-// claimed another one has died. It ends when its last session is claimed, or when it gives that up: it can never claim
-// the first one again.
-func TestAProcessWithASessionLeftLives(t *testing.T) {
+// TestAProcessWithASessionLeftContinues: a process that has a session left continues, also after the newer process that
+// has claimed another one has died. It ends when its last session is claimed, or when it gives that up: it can never
+// claim the first one again.
+func TestAProcessWithASessionLeftContinues(t *testing.T) {
 	for name, end := range map[string]func(w *world, kept *harness.Session, died string) (by string){
 		"the last one is claimed": func(w *world, _ *harness.Session, _ string) string {
 			next := w.connect()
@@ -209,9 +209,9 @@ func TestMembersOfAPoolAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsNewestAgainLives: a process that has drawn the newest incarnation after a newer process had claimed
-// one of its sessions is not replaced by that one, and can claim the session again.
-func TestAProcessThatIsNewestAgainLives(t *testing.T) {
+// TestAProcessThatIsNewestAgainContinues: a process that has drawn the newest incarnation after a newer process had
+// claimed one of its sessions is not replaced by that one, and can claim the session again.
+func TestAProcessThatIsNewestAgainContinues(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	old, newer, kept := w.half()

@@ -57,8 +57,8 @@ func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askRetu
 	return end, out
 }
 
-// said counts the facts of each kind in the log, behind all that was queued.
-func (x *inside) said() map[events.Kind]int {
+// countKinds counts the facts of each kind in the log, behind all that was queued.
+func (x *inside) countKinds() map[events.Kind]int {
 	x.t.Helper()
 	for _, id := range []string{"m1", "m2"} {
 		m := events.MessageAccepted{Message: id, Synthetic: true, Content: json.RawMessage(`"x"`)}
@@ -109,7 +109,7 @@ func TestTheAnswerThatAnAskReturns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				said := x.said()
+				said := x.countKinds()
 				if (said["prompt.unattended"] == 0) == ends || said["prompt.delivered"] > 0 != (!ends && !background) {
 					t.Errorf("stored are %v", said)
 				}

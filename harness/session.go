@@ -494,7 +494,7 @@ func (s *Session) answersFor(calls []string) {
 	for _, id := range calls {
 		if s.st.Tools[id] != nil && !s.isLeft(id) {
 			s.adopted[id] = true
-			go s.sayUnasked(false, Adopt{Calls: []string{id}}) // it locks the session
+			go s.recordUnasked(false, Adopt{Calls: []string{id}}) // it locks the session
 		}
 	}
 }

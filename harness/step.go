@@ -182,13 +182,13 @@ func (t *Turn) running(st *session.State, epoch uint64) error {
 	case st.Turn == nil || st.Turn.ID != t.id:
 		return about(t.s.endOf(session.EntityTurn, t.id), "turn %s in %s", t.id, t.s.ref)
 	case st.Epoch != epoch:
-		return errLookAgain
+		return errChanged
 	}
 	return nil
 }
 
-// errLookAgain says that the session has changed since it was looked at.
-var errLookAgain = errors.New("harness: the session has changed: look again")
+// errChanged says that the session has changed since it was looked at.
+var errChanged = errors.New("harness: the session has changed: look again")
 
 // step is [Step] on JSON.
 func (t *Turn) step(ctx context.Context, name string, options []StepOption,
@@ -211,7 +211,7 @@ func (t *Turn) step(ctx context.Context, name string, options []StepOption,
 	for {
 		call, result, err := t.stepBegins(ctx, name, o.idempotent, input)
 		switch {
-		case errors.Is(err, errLookAgain):
+		case errors.Is(err, errChanged):
 			continue
 		case err != nil || call == "":
 			return result, err
@@ -244,7 +244,7 @@ func (t *Turn) stepBegins(ctx context.Context, name string, idempotent bool,
 			if err := t.sendResult(ctx, name, id); err != nil && !errors.Is(err, ErrEnded) {
 				return "", nil, err
 			}
-			return "", nil, errLookAgain
+			return "", nil, errChanged
 		case was.open:
 			facts = append(facts, unknownEnd(id, events.ReasonOwnerLost))
 			if !idempotent {
@@ -339,11 +339,11 @@ func (t *Turn) stillAbsent(call string, epoch uint64, cut []events.Fact) func(*s
 		}
 		for _, f := range cut {
 			if end, ok := f.(events.ToolFailed); ok && st.Tools[end.Call] == nil {
-				return false, errLookAgain
+				return false, errChanged
 			}
 		}
 		if _, ended := st.Ended(session.EntityTool, call); ended || st.Tools[call] != nil {
-			return false, errLookAgain
+			return false, errChanged
 		}
 		return false, nil
 	}
@@ -356,7 +356,7 @@ func (t *Turn) cutOff(ctx context.Context, name, call string, epoch uint64, fact
 			return false, err
 		}
 		if st.Tools[call] == nil {
-			return false, errLookAgain // recovery was first
+			return false, errChanged // recovery was first
 		}
 		return false, nil
 	}, facts...)

@@ -92,9 +92,10 @@ func TestKeptThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLookAgain: the session has changed between the look at a step or a question and the write that follows from it.
-// Nothing is stored, and the caller looks again. In a turn that has ended, nothing begins, however long ago that was.
-func TestLookAgain(t *testing.T) {
+// TestChangedBetweenReadAndWrite: the session has changed between the look at a step or a question and the write that
+// follows from it. Nothing is stored, and the caller looks again. In a turn that has ended, nothing begins, however
+// long ago that was.
+func TestChangedBetweenReadAndWrite(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(StartOptions{ID: "t1", Message: "m1", Content: "deploy"})
 	x.mustRelay(events.ToolStarted{Call: "open", Turn: "t1", Name: "bash"},
@@ -116,14 +117,14 @@ func TestLookAgain(t *testing.T) {
 		return turn.cutOff(x.ctx, "deploy", call, epoch, []events.Fact{unknownEnd(call, events.ReasonOwnerLost)})
 	}
 	for name, c := range map[string]struct{ got, want error }{
-		"a step, claimed since":                  {checks(turn, "new", now-1), errLookAgain},
-		"a step, begun since":                    {checks(turn, "open", now), errLookAgain},
-		"a step, ended since":                    {checks(turn, "ended", now), errLookAgain},
+		"a step, claimed since":                  {checks(turn, "new", now-1), errChanged},
+		"a step, begun since":                    {checks(turn, "open", now), errChanged},
+		"a step, ended since":                    {checks(turn, "ended", now), errChanged},
 		"a step of a turn of long ago":           {checks(long, "new", now), ErrEnded},
-		"a step that was cut off, claimed since": {cuts(turn, "open", now-1), errLookAgain},
-		"a step that recovery has ended since":   {cuts(turn, "ended", now), errLookAgain},
-		"a question, claimed since":              {asks(turn, "new", now-1), errLookAgain},
-		"a question whose call has ended since":  {asks(turn, "ended", now), errLookAgain},
+		"a step that was cut off, claimed since": {cuts(turn, "open", now-1), errChanged},
+		"a step that recovery has ended since":   {cuts(turn, "ended", now), errChanged},
+		"a question, claimed since":              {asks(turn, "new", now-1), errChanged},
+		"a question whose call has ended since":  {asks(turn, "ended", now), errChanged},
 		"a question of a turn of long ago":       {asks(long, "new", now), ErrEnded},
 	} {
 		if !errors.Is(c.got, c.want) || errors.Is(c.got, ErrOutcomeUnknown) {

@@ -318,8 +318,8 @@ func TestRequestedWithoutAnAsk(t *testing.T) {
 // An adopted prompt that no Ask waits for is the opposite: its decision is owed.
 func TestAppendedOverALostLease(t *testing.T) {
 	for name, c := range map[string]struct {
-		call                       string
-		before, given, adopt, says bool
+		call                           string
+		before, given, adopt, recorded bool
 	}{
 		"answered before the claim":                 {before: true},
 		"answered after the claim":                  {},
@@ -332,8 +332,8 @@ func TestAppendedOverALostLease(t *testing.T) {
 		"adopted with its call, answered before":    {call: "c1", before: true, adopt: true},
 		"an Ask gave up in a call, answered before": {call: "c1", before: true, given: true},
 		"an Ask gave up in a call, answered after":  {call: "c1", given: true},
-		"the program says so, answered before":      {before: true, says: true},
-		"the program says so, answered after":       {says: true},
+		"the program says so, answered before":      {before: true, recorded: true},
+		"the program says so, answered after":       {recorded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -368,7 +368,7 @@ func TestAppendedOverALostLease(t *testing.T) {
 				cancel()
 				wantErr(t, got(t, out).err, context.Canceled)
 			}
-			if c.says {
+			if c.recorded {
 				check(t, s.Append(w.ctx, events.PromptUnattended{Prompt: "p1"}))
 			}
 			epoch := w.state("s").Epoch
@@ -382,7 +382,7 @@ func TestAppendedOverALostLease(t *testing.T) {
 				w.mustAnswer("s", "p1", "red")
 			}
 			_, owed := w.state("s").Owed()
-			recovers, due := len(w.recovers(reconciler.Alive)) > 0, c.given || c.adopt || c.says
+			recovers, due := len(w.recovers(reconciler.Alive)) > 0, c.given || c.adopt || c.recorded
 			if owed != due || recovers != due {
 				t.Errorf("the decision is owed: %t, and recovery acts: %t", owed, recovers)
 			}

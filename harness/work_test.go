@@ -859,9 +859,9 @@ func TestErrorsOfHandlers(t *testing.T) {
 	}
 }
 
-// TestTurnsSayWhatTheyAreAbout: a turn of each cause names its message or its decisions, in Work, after an adoption,
+// TestTurnsNameWhatTheyAreAbout: a turn of each cause names its message or its decisions, in Work, after an adoption,
 // and if the program began it itself. The requests are those of the services.
-func TestTurnsSayWhatTheyAreAbout(t *testing.T) {
+func TestTurnsNameWhatTheyAreAbout(t *testing.T) {
 	of := func(cause events.Cause) events.TurnRequested {
 		return events.TurnRequested{Turn: "t2", Cause: cause, OfTurn: "t1", Message: "m1", Attempt: 1}
 	}

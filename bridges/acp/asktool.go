@@ -62,7 +62,7 @@ type toolPeer struct {
 	conn net.Conn
 }
 
-func (t *toolPeer) say(a toolAnswered) {
+func (t *toolPeer) reply(a toolAnswered) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, _ = t.conn.Write(append(encode(a), '\n')) // a tool that has ended needs no answer
@@ -72,7 +72,7 @@ func (t *toolPeer) say(a toolAnswered) {
 type tools struct {
 	listener net.Listener
 	secret   string
-	said     chan toolLine
+	lines    chan toolLine
 	stop     chan struct{}
 	waits    map[string]toolLine // of the loop: questions by their id at the proxy
 }
@@ -82,7 +82,7 @@ func listenTools() (*tools, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the question tool: %w", err)
 	}
-	t := &tools{listener: l, secret: rand.Text(), said: make(chan toolLine), stop: make(chan struct{}),
+	t := &tools{listener: l, secret: rand.Text(), lines: make(chan toolLine), stop: make(chan struct{}),
 		waits: map[string]toolLine{}}
 	go t.accept()
 	return t, nil
@@ -131,7 +131,7 @@ func (t *tools) read(conn net.Conn, n int) {
 		}
 		l.id = fmt.Sprintf(`%s%d-%x"`, askPrefix, n, l.Call)
 		select {
-		case t.said <- l:
+		case t.lines <- l:
 		case <-t.stop:
 			return
 		}
@@ -147,7 +147,7 @@ func (x *run) asked(l toolLine) {
 	}
 	session := x.proxy.askers[l.session]
 	if session == "" || x.down {
-		l.to.say(toolAnswered{Call: l.Call, Error: "no session is open"})
+		l.to.reply(toolAnswered{Call: l.Call, Error: "no session is open"})
 		return
 	}
 	x.tools.waits[l.id] = l
@@ -166,7 +166,7 @@ func (t *tools) answers(raw []byte) bool {
 	}
 	if l, ok := t.waits[string(m.id)]; ok && m.isReply() {
 		delete(t.waits, string(m.id))
-		go l.to.say(toolAnswered{Call: l.Call, Result: m.result, Error: text(members(m.failed)["message"])})
+		go l.to.reply(toolAnswered{Call: l.Call, Result: m.result, Error: text(members(m.failed)["message"])})
 	}
 	return true
 }
@@ -268,23 +268,23 @@ func (t *AskTool) serve(m message) {
 	switch m.method {
 	case "initialize":
 		version := firstOf(text(members(m.params)["protocolVersion"]), "2025-06-18")
-		t.say(replyTo(m.id, "result", encode(map[string]any{"protocolVersion": version,
+		t.writeLine(replyTo(m.id, "result", encode(map[string]any{"protocolVersion": version,
 			"capabilities": map[string]any{"tools": map[string]any{}},
 			"serverInfo":   map[string]string{"name": askServer, "version": t.Version}})))
 	case "ping":
-		t.say(replyTo(m.id, "result", json.RawMessage("{}")))
+		t.writeLine(replyTo(m.id, "result", json.RawMessage("{}")))
 	case "tools/list":
-		t.say(replyTo(m.id, "result", json.RawMessage(askTools)))
+		t.writeLine(replyTo(m.id, "result", json.RawMessage(askTools)))
 	case "tools/call":
 		t.call(m)
 	case "notifications/cancelled":
 		id := string(members(m.params)["requestId"])
 		if t.finish(id) != nil {
-			t.tell(toolAsked{Call: id, Cancel: true})
+			t.sendAsked(toolAsked{Call: id, Cancel: true})
 		}
 	default:
 		if m.isRequest() {
-			t.say(errorTo(m.id, codeNoMethod, "this server has one tool, and nothing else"))
+			t.writeLine(errorTo(m.id, codeNoMethod, "this server has one tool, and nothing else"))
 		}
 	}
 }
@@ -304,7 +304,7 @@ func (t *AskTool) call(m message) {
 	in := members(params["arguments"])
 	question := text(in["question"])
 	if text(params["name"]) != "ask_user" || question == "" {
-		t.say(errorTo(m.id, codeParams, "want the tool ask_user with a question"))
+		t.writeLine(errorTo(m.id, codeParams, "want the tool ask_user with a question"))
 		return
 	}
 	field := map[string]any{"type": "string", "description": question}
@@ -328,7 +328,7 @@ func (t *AskTool) call(m message) {
 		go t.progress(c, token)
 	}
 	schema := map[string]any{"type": "object", "properties": map[string]any{"answer": field}}
-	t.tell(toolAsked{Call: string(m.id), Params: encode(map[string]any{"mode": "form", "message": question,
+	t.sendAsked(toolAsked{Call: string(m.id), Params: encode(map[string]any{"mode": "form", "message": question,
 		"requestedSchema": schema})})
 }
 
@@ -342,8 +342,9 @@ func (t *AskTool) progress(c toolCall, token json.RawMessage) {
 	for n := 1; ; n++ {
 		select {
 		case <-every.C:
-			t.say(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,`+
-				`"progress":%d,"message":"waiting for the user"}}`, token, n))
+			t.writeLine(fmt.Appendf(nil,
+				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,`+
+					`"progress":%d,"message":"waiting for the user"}}`, token, n))
 		case <-c.done:
 			return
 		}
@@ -392,7 +393,7 @@ func (t *AskTool) answered(a toolAnswered) {
 	case actionCancel:
 		said, failed = "The question was withdrawn.", true
 	}
-	t.say(replyTo(c.id, "result", encode(map[string]any{"isError": failed,
+	t.writeLine(replyTo(c.id, "result", encode(map[string]any{"isError": failed,
 		"content": []map[string]string{{"type": "text", "text": said}}})))
 }
 
@@ -409,9 +410,9 @@ func (t *AskTool) finish(id string) *toolCall {
 	return &c
 }
 
-func (t *AskTool) tell(a toolAsked) { _, _ = t.conn.Write(append(encode(a), '\n')) } // receive notices its end
+func (t *AskTool) sendAsked(a toolAsked) { _, _ = t.conn.Write(append(encode(a), '\n')) } // receive notices its end
 
-func (t *AskTool) say(line []byte) {
+func (t *AskTool) writeLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, _ = t.Out.Write(append(line, '\n')) // an agent that has ended closes the input, too

@@ -27,7 +27,7 @@ func TestAskToolSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want {
-			l := <-tools.said
+			l := <-tools.lines
 			if l.session != "key" || l.Call != "1" || !isTool(json.RawMessage(l.id)) {
 				t.Errorf("%+v", l)
 			}
@@ -58,14 +58,14 @@ func TestAskToolProgress(t *testing.T) {
 	if _, err := io.WriteString(client, call+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	l := <-tools.said
+	l := <-tools.lines
 	lines := bufio.NewScanner(server)
 	for n := 0; n < 2 && lines.Scan(); n++ {
 		if !strings.Contains(lines.Text(), `"progressToken":"p"`) {
 			t.Fatal(lines.Text())
 		}
 	}
-	l.to.say(toolAnswered{Call: l.Call, Result: json.RawMessage(`{"action":"accept","content":{"answer":"red"}}`)})
+	l.to.reply(toolAnswered{Call: l.Call, Result: json.RawMessage(`{"action":"accept","content":{"answer":"red"}}`)})
 	for lines.Scan() && strings.Contains(lines.Text(), "progress") {
 	}
 	if !strings.Contains(lines.Text(), `"id":7`) || !strings.Contains(lines.Text(), `"text":"red"`) {

@@ -234,8 +234,8 @@ func TestGrantIsUsedOnce(t *testing.T) {
 // rejection is one, too.
 func TestGrantOfAnotherOption(t *testing.T) {
 	for _, c := range []struct {
-		says events.Fact
-		want string
+		output events.Fact
+		want   string
 	}{
 		{events.PromptAnswered{By: "ada", Answers: []events.Answer{{Question: events.PermissionQuestion,
 			Selected: []string{"Never"}}}}, `"optionId":"x4"`},
@@ -244,7 +244,7 @@ func TestGrantOfAnotherOption(t *testing.T) {
 		w := asked(t)
 		id := w.prompts[0].Prompt
 		w.kill(func() {
-			switch f := c.says.(type) {
+			switch f := c.output.(type) {
 			case events.PromptAnswered:
 				f.Prompt = id
 				w.person(id, f)
@@ -258,7 +258,7 @@ func TestGrantOfAnotherOption(t *testing.T) {
 		a.asks = strings.NewReplacer(`"o3"`, `"x3"`, `"o4"`, `"x4"`).Replace(agentAsks)
 		a.run()
 		if w.count(Agent, c.want) != 1 || w.count(Editor, methodPermission) != 1 {
-			t.Errorf("%v: the agent got %v", c.says, w.to(Agent))
+			t.Errorf("%v: the agent got %v", c.output, w.to(Agent))
 		}
 	}
 }
@@ -1111,7 +1111,7 @@ func TestKeepsNothing(t *testing.T) {
 	if n := len(p.asked) + len(p.asks) + len(p.prompts) + len(p.deferred) + len(p.late) + len(p.chores); n > 0 {
 		t.Errorf("%d items are kept", n)
 	}
-	if len(s.calls)+len(s.grants)+len(s.said)+len(s.waiting)+len(s.replayed) > 0 || len(p.sessions) != 2 ||
+	if len(s.calls)+len(s.grants)+len(s.unread)+len(s.waiting)+len(s.replayed) > 0 || len(p.sessions) != 2 ||
 		len(p.order) != 2 {
 		t.Errorf("kept: %+v; %d sessions", s, len(p.sessions))
 	}

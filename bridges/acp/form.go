@@ -200,8 +200,8 @@ func (f *form) questions() []events.Question {
 	return all
 }
 
-// formSaid returns the fact for the editor's answer to an elicitation.
-func (q *prompt) formSaid(p *Proxy, result json.RawMessage) events.Fact {
+// decideForm returns the fact for the editor's answer to an elicitation.
+func (q *prompt) decideForm(p *Proxy, result json.RawMessage) events.Fact {
 	said := members(result)
 	switch text(said["action"]) {
 	case actionAccept:

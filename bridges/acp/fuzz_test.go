@@ -12,10 +12,10 @@ import (
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// FuzzLives plays random lines of both sides, deaths, restarts, answers from elsewhere and editors that leave. No fact
+// FuzzProxy plays random lines of both sides, deaths, restarts, answers from elsewhere and editors that leave. No fact
 // is one that the fold ignores, each request of an editor has at most one reply, a line never makes the proxy panic,
 // and at the end, when the agent is given up, everything has ended and nothing is kept.
-func FuzzLives(f *testing.F) {
+func FuzzProxy(f *testing.F) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		seed := make([]byte, 40+rng.IntN(400))
@@ -26,7 +26,7 @@ func FuzzLives(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		for _, kept := range []bool{false, true} { // the incarnation, when the agent's process ends
-			l := &life{world: begun(t), script: script, replies: map[string]int{}, screen: map[string]bool{},
+			l := &fuzzed{world: begun(t), script: script, replies: map[string]int{}, screen: map[string]bool{},
 				replied: map[string]bool{}}
 			l.kept = kept
 			l.since = len(l.to(Agent))
@@ -42,8 +42,8 @@ func FuzzLives(f *testing.F) {
 	})
 }
 
-// life is a random sequence of events around a proxy.
-type life struct {
+// fuzzed is a random sequence of events around a proxy.
+type fuzzed struct {
 	*world
 	script  []byte
 	asked   int // by the editor, so far
@@ -59,7 +59,7 @@ type life struct {
 }
 
 // next returns the next number of the script below n.
-func (l *life) next(n int) int {
+func (l *fuzzed) next(n int) int {
 	if len(l.script) == 0 {
 		return 0
 	}
@@ -68,24 +68,24 @@ func (l *life) next(n int) int {
 	return int(b) % n
 }
 
-func (l *life) pick(of ...string) string { return of[l.next(len(of))] }
+func (l *fuzzed) pick(of ...string) string { return of[l.next(len(of))] }
 
-func (l *life) says(side Side, line string) {
+func (l *fuzzed) deliver(side Side, line string) {
 	l.log = append(l.log, string(side)+" "+line)
 	if side == Editor {
 		l.editor(line)
 	} else {
 		l.agent(line)
 	}
-	l.judge()
+	l.countReplies()
 }
 
 // request sends a request of the editor. Its id is new.
-func (l *life) request(method, params string) {
+func (l *fuzzed) request(method, params string) {
 	l.asked++
 	id := fmt.Sprintf("%d", 10_000+l.asked)
 	l.replies[id] = 0
-	l.says(Editor, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+`}`)
+	l.deliver(Editor, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+`}`)
 }
 
 // pending returns the requests to a side that it has not replied to, oldest first, since this line.
@@ -98,8 +98,8 @@ func pending(lines []string, replied map[string]bool) (all []message) {
 	return all
 }
 
-// judge counts the replies to the present editor.
-func (l *life) judge() {
+// countReplies counts the replies to the present editor.
+func (l *fuzzed) countReplies() {
 	for _, line := range l.lines[l.seen:] {
 		m, err := parse(line.Raw)
 		if err != nil || line.To != Editor {
@@ -118,7 +118,7 @@ func (l *life) judge() {
 	l.seen = len(l.lines)
 }
 
-func (l *life) step() {
+func (l *fuzzed) step() {
 	session := l.pick("s1", "s1", "s1", "s2")
 	switch l.next(16) {
 	case 0, 1:
@@ -127,14 +127,14 @@ func (l *life) step() {
 			"session/list", "initialize", "authenticate", "logout", "x/unknown", "session/fork"),
 			`{"sessionId":"`+session+`","modeId":"`+l.pick("a", "b")+`","configId":"c","value":"1"}`)
 	case 2, 3, 4:
-		l.says(Agent, strings.ReplaceAll(notify(l.update()), "s1", session))
+		l.deliver(Agent, strings.ReplaceAll(notify(l.update()), "s1", session))
 	case 5:
 		l.asks++
 		about := `"toolCall":{"toolCallId":"c` + l.pick("1", "2") + `","title":"` + l.pick("x", "y") +
 			`"},"options":[{"optionId":"o1",` +
 			`"name":"Allow"},{"optionId":"o2","kind":"reject_once","name":"No"}]`
 		method := l.pick(methodPermission, methodPermission, methodElicitation, "fs/read_text_file")
-		l.says(Agent, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"sessionId":"%s",`+
+		l.deliver(Agent, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"sessionId":"%s",`+
 			`"toolCallId":"c1",`+
 			`"requestedSchema":{"properties":{"a":{"type":"string"}}},%s}}`, l.asks, method, session, about))
 	case 6, 7:
@@ -147,7 +147,7 @@ func (l *life) step() {
 	case 12:
 		l.process()
 	case 13:
-		l.says(Editor, l.pick(strings.ReplaceAll(editorCancel, "s1", session), fmt.Sprintf(
+		l.deliver(Editor, l.pick(strings.ReplaceAll(editorCancel, "s1", session), fmt.Sprintf(
 			`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%d}}`, 10_000+l.asked-l.next(4)),
 			"no json", `{"a":1,"a":2}`, `{"jsonrpc":"2.0","method":"x/unknown"}`))
 	case 14:
@@ -156,14 +156,14 @@ func (l *life) step() {
 		if l.next(3) == 0 {
 			l.log = append(l.log, "the editor leaves")
 			l.do(l.proxy.EditorLeft(l.now()))
-			l.judge()
+			l.countReplies()
 			clear(l.replies)
 			clear(l.screen)
 		}
 	}
 }
 
-func (l *life) update() string {
+func (l *fuzzed) update() string {
 	call := `"toolCallId":"c` + l.pick("1", "2", "3") + `","title":"x"`
 	return l.pick(`"sessionUpdate":"tool_call",`+call, `"sessionUpdate":"tool_call","status":"in_progress",`+call,
 		`"sessionUpdate":"tool_call_update","status":"completed",`+call,
@@ -174,19 +174,19 @@ func (l *life) update() string {
 		`"sessionUpdate":"usage_update","used":`+l.pick("1", "2"), `"sessionUpdate":"user_message_chunk"`)
 }
 
-func (l *life) editorAnswers() {
+func (l *fuzzed) editorAnswers() {
 	all := pending(l.to(Editor), nil)
 	if len(all) == 0 {
 		return
 	}
 	m := all[max(0, len(all)-1-l.next(5))]
-	l.says(Editor, `{"jsonrpc":"2.0","id":`+string(m.id)+`,`+l.pick(
+	l.deliver(Editor, `{"jsonrpc":"2.0","id":`+string(m.id)+`,`+l.pick(
 		`"result":{"outcome":{"outcome":"selected","optionId":"o1"},"action":"accept","content":{"a":"b"}}`,
 		`"result":{"outcome":{"outcome":"selected","optionId":"o2"},"action":"decline"}`,
 		`"result":{"outcome":{"outcome":"cancelled"},"action":"cancel"}`, `"error":{}`)+`}`)
 }
 
-func (l *life) agentAnswers(what string) {
+func (l *fuzzed) agentAnswers(what string) {
 	all := pending(l.to(Agent)[l.since:], l.replied)
 	if len(all) == 0 {
 		return
@@ -196,10 +196,10 @@ func (l *life) agentAnswers(what string) {
 		m = all[l.next(len(all))]
 	}
 	l.replied[string(m.id)] = true
-	l.says(Agent, `{"jsonrpc":"2.0","id":`+string(m.id)+`,`+what+`}`)
+	l.deliver(Agent, `{"jsonrpc":"2.0","id":`+string(m.id)+`,`+what+`}`)
 }
 
-func (l *life) personAnswers() {
+func (l *fuzzed) personAnswers() {
 	for _, f := range l.prompts {
 		if st := l.states[l.of[f.Prompt]]; st.Prompts[f.Prompt] != nil && st.Prompts[f.Prompt].Status == fold.Awaiting {
 			l.log = append(l.log, "a person answers "+f.Prompt)
@@ -209,18 +209,18 @@ func (l *life) personAnswers() {
 				l.person(f.Prompt, events.PromptAnswered{Prompt: f.Prompt, By: "ada", Answers: []events.Answer{
 					{Question: f.Questions[0].ID, Text: "so"}}})
 			}
-			l.judge()
+			l.countReplies()
 			return
 		}
 	}
 	if len(l.prompts) > 0 { // late, and not of the log
 		l.do(l.proxy.Decided(l.now(), l.prompts[l.next(len(l.prompts))].Prompt, harness.Answer{Status: fold.Withdrawn}))
-		l.judge()
+		l.countReplies()
 	}
 }
 
 // process ends the process of the agent, or starts the next one, or gives it up.
-func (l *life) process() {
+func (l *fuzzed) process() {
 	switch {
 	case !l.dead:
 		l.log = append(l.log, "the agent ends")
@@ -245,21 +245,21 @@ func (l *life) process() {
 		l.gone = false
 		l.do(l.proxy.AgentStarted(l.now()))
 	}
-	l.judge()
+	l.countReplies()
 }
 
-func (l *life) giveUp() {
+func (l *fuzzed) giveUp() {
 	l.log = append(l.log, "the agent is given up")
 	if !l.gone && !l.kept {
 		l.incarnation++
 	}
 	l.gone, l.dead = true, true
 	l.do(l.proxy.AgentGone(l.now(), "gone"))
-	l.judge()
+	l.countReplies()
 }
 
 // outside ends a turn from outside.
-func (l *life) outside(session string) {
+func (l *fuzzed) outside(session string) {
 	st := l.states[session]
 	if st == nil || st.Turn == nil || !l.owned[session] {
 		return
@@ -274,11 +274,11 @@ func (l *life) outside(session string) {
 			events.TurnInterrupted{Turn: turn, Reason: events.ReasonOwnerLost})
 		l.do(l.proxy.TurnEnded(l.now(), turn, "recovered"))
 	}
-	l.judge()
+	l.countReplies()
 }
 
 // finish gives the agent up, and judges what is left.
-func (l *life) finish() {
+func (l *fuzzed) finish() {
 	if !l.dead {
 		l.process()
 	}
@@ -304,7 +304,7 @@ func (l *life) finish() {
 	}
 	for _, s := range p.order {
 		if s.turn != nil || s.current != nil ||
-			len(s.calls)+len(s.waiting)+len(s.said)+len(s.replayed)+len(s.loose) > 0 {
+			len(s.calls)+len(s.waiting)+len(s.unread)+len(s.replayed)+len(s.loose) > 0 {
 			l.t.Errorf("kept: %+v", s)
 		}
 	}
@@ -312,7 +312,7 @@ func (l *life) finish() {
 
 // shows keeps the calls that were announced to the editors and have not ended. Calls of sessions that the proxy does
 // not know pass.
-func (l *life) shows(m message) {
+func (l *fuzzed) shows(m message) {
 	u := members(members(m.params)["update"])
 	id := m.sessionID() + "/" + text(u["toolCallId"])
 	switch {

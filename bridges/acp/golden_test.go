@@ -33,8 +33,8 @@ func other(s Side) Side {
 	return Editor
 }
 
-// say hands a recorded line of a side to the proxy, and returns the lines that each side got, with recorded ids.
-func (c *peers) say(from Side, raw []byte) map[Side][]string {
+// deliver hands a recorded line of a side to the proxy, and returns the lines that each side got, with recorded ids.
+func (c *peers) deliver(from Side, raw []byte) map[Side][]string {
 	c.w.t.Helper()
 	m, err := parse(raw)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestTranscripts(t *testing.T) {
 				case "editor", "agent":
 					from := Side(e.Dir)
 					want[other(from)] = append(want[other(from)], string(e.Msg))
-					for side, lines := range c.say(from, e.Msg) {
+					for side, lines := range c.deliver(from, e.Msg) {
 						got[side] = append(got[side], lines...)
 					}
 				}
@@ -153,7 +153,7 @@ func TestContentNone(t *testing.T) {
 				w.restart()
 				c = newPeers(w)
 			case e.Dir == "editor" || e.Dir == "agent":
-				c.say(Side(e.Dir), e.Msg)
+				c.deliver(Side(e.Dir), e.Msg)
 			}
 		}
 		facts := strings.Join(w.facts, "\n")

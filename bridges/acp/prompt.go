@@ -29,22 +29,22 @@ const optionsMax = 100
 
 // prompt is a question of the agent that has no reply yet.
 type prompt struct {
-	s      *session
-	id     string          // in Holdfast
-	agent  json.RawMessage // the id of the agent's request
-	msg    message         // the agent's request
-	title  string          // for the agent, at each level of content
-	turn   *turn           // in which it was asked
-	about  *call
-	key    string      // of a permission: equal requests have equal keys
-	lost   bool        // the process that asked has ended
-	early  *message    // the editor's reply, while no process of the agent could have it
-	form   *form       // of an elicitation
-	grants []grant     // of a permission: what can be chosen
-	reject string      // of a permission: the option that rejects, "" without one
-	closed bool        // a fact has ended it
-	said   events.Fact // what the editor decided
-	reply  []byte      // the editor's reply, for the agent
+	s        *session
+	id       string          // in Holdfast
+	agent    json.RawMessage // the id of the agent's request
+	msg      message         // the agent's request
+	title    string          // for the agent, at each level of content
+	turn     *turn           // in which it was asked
+	about    *call
+	key      string      // of a permission: equal requests have equal keys
+	lost     bool        // the process that asked has ended
+	early    *message    // the editor's reply, while no process of the agent could have it
+	form     *form       // of an elicitation
+	grants   []grant     // of a permission: what can be chosen
+	reject   string      // of a permission: the option that rejects, "" without one
+	closed   bool        // a fact has ended it
+	decision events.Fact // what the editor decided
+	reply    []byte      // the editor's reply, for the agent
 }
 
 // grant is an option of a permission.
@@ -161,16 +161,16 @@ func (p *Proxy) promptAnswered(q *prompt, m message) {
 	}
 	q.reply = m.withID(q.agent)
 	if q.form != nil {
-		q.said = q.formSaid(p, m.result)
+		q.decision = q.decideForm(p, m.result)
 	} else {
-		q.said = q.permissionSaid(m.result)
+		q.decision = q.decidePermission(m.result)
 	}
 	q.closed = true
-	p.record(q.s, q.said)
+	p.record(q.s, q.decision)
 }
 
-// permissionSaid returns the fact for the editor's answer to a permission.
-func (q *prompt) permissionSaid(result json.RawMessage) events.Fact {
+// decidePermission returns the fact for the editor's answer to a permission.
+func (q *prompt) decidePermission(result json.RawMessage) events.Fact {
 	outcome := members(members(result)["outcome"])
 	option := text(outcome["optionId"])
 	i := slices.IndexFunc(q.grants, func(g grant) bool { return g.id == option })
@@ -251,7 +251,7 @@ func (p *Proxy) unask(q *prompt) {
 
 // isOwn reports whether a decision is that of the editor.
 func (q *prompt) isOwn(a harness.Answer) bool {
-	switch f := q.said.(type) {
+	switch f := q.decision.(type) {
 	case events.PromptAnswered:
 		return a.Status == fold.Answered && a.By == f.By && reflect.DeepEqual(a.Answers, f.Answers)
 	case events.PromptRejected:

@@ -571,8 +571,8 @@ func (p *Proxy) TurnEnded(at time.Time, turn, why string) []Step {
 // answers the editor's request.
 func (p *Proxy) goOn(s *session) {
 	said := textRestarted
-	if len(s.said) > 0 {
-		said = strings.Join(s.said, "\n")
+	if len(s.unread) > 0 {
+		said = strings.Join(s.unread, "\n")
 	}
 	s.current.lost = false
 	id := p.nextID()
@@ -590,7 +590,7 @@ func (p *Proxy) goOn(s *session) {
 // atWork records that the agent works on the turn: it has read what it was sent.
 func (s *session) atWork() {
 	if s.current != nil && !s.current.lost {
-		s.said = nil
+		s.unread = nil
 	}
 }
 
@@ -608,7 +608,7 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 	if s.turn == nil || q.turn != s.turn {
 		return // no turn waits for it
 	}
-	s.said = append(s.said, fmt.Sprintf(textAnswered, q.title, said))
+	s.unread = append(s.unread, fmt.Sprintf(textAnswered, q.title, said))
 	if s.current.lost && !p.waits(s) {
 		p.goOn(s)
 	}

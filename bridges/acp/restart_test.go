@@ -282,8 +282,8 @@ func (k *killing) die() {
 	k.now().run()
 }
 
-// says plays a line of the editor.
-func (k *killing) says(m message) {
+// sends plays a line of the editor.
+func (k *killing) sends(m message) {
 	if m.method == methodPrompt {
 		k.requests[string(m.id)] = true
 	}
@@ -319,9 +319,9 @@ func killed(t *testing.T, x plan, entries []entry) {
 			if m.method == methodPermission {
 				k.asked = string(m.raw)
 			}
-			k.peers.say(Agent, e.Msg)
+			k.peers.deliver(Agent, e.Msg)
 		case e.Dir == "editor" && (i < x.at || !x.leaves):
-			k.says(m)
+			k.sends(m)
 		}
 	}
 	if x.at >= len(entries) {

@@ -55,8 +55,8 @@ type Runner struct {
 	AskTool []string
 	In      io.Reader // of the editor
 	Out     io.Writer
-	// Say tells the user a sentence.
-	Say func(sentence string)
+	// Warn tells the user a sentence.
+	Warn func(sentence string)
 
 	restoreWait time.Duration // default: a minute
 
@@ -109,7 +109,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	st := newStore(cfg, r.Wait, r.Say)
+	st := newStore(cfg, r.Wait, r.Warn)
 	if r.Require {
 		first, cancel := context.WithTimeout(ctx, r.Connect)
 		defer cancel()
@@ -149,7 +149,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	x := &run{Runner: &own, proxy: New(proxied), process: process, tools: asking,
 		exited: process.Exited(), editor: newOutbox(), toAgent: newOutbox(), store: st}
 	if asking != nil {
-		x.fromTools = asking.said
+		x.fromTools = asking.lines
 	}
 	go x.toAgent.write(process.Send)
 	go x.editor.write(func(line []byte) error {
@@ -194,9 +194,9 @@ func (x *run) loop(ctx context.Context) error {
 		}
 		select {
 		case in := <-editor:
-			x.said(in)
+			x.fromEditor(in)
 		case line, ok := <-lines:
-			x.agentSaid(line, ok)
+			x.fromAgent(line, ok)
 		case <-x.over:
 			x.died()
 		case <-x.again:
@@ -219,7 +219,7 @@ func (x *run) loop(ctx context.Context) error {
 		case <-x.editor.drained:
 		case <-x.toAgent.drained:
 		case <-x.linger:
-			x.Say("the editor has left, and the turn has not ended in time: the agent is ended")
+			x.Warn("the editor has left, and the turn has not ended in time: the agent is ended")
 			x.end()
 		case <-done:
 			done = nil
@@ -251,14 +251,14 @@ func (x *run) end() {
 	}
 }
 
-// said takes in a line of the editor, or the end of its input.
-func (x *run) said(in input) {
+// fromEditor takes in a line of the editor, or the end of its input.
+func (x *run) fromEditor(in input) {
 	if in.err == nil {
 		x.do(x.proxy.FromEditor(time.Now(), in.line))
 		return
 	}
 	if !errors.Is(in.err, io.EOF) {
-		x.Say("the editor's input cannot be read: " + in.err.Error())
+		x.Warn("the editor's input cannot be read: " + in.err.Error())
 	}
 	if errors.Is(in.err, agent.ErrLineTooLong) { // the editor is there: its requests get an error
 		x.fault = fmt.Errorf("the editor's input: %w", in.err)
@@ -270,8 +270,8 @@ func (x *run) said(in input) {
 	x.linger = time.After(x.Linger)
 }
 
-// agentSaid takes in a line of the agent, or the end of its lines.
-func (x *run) agentSaid(line []byte, ok bool) {
+// fromAgent takes in a line of the agent, or the end of its lines.
+func (x *run) fromAgent(line []byte, ok bool) {
 	if !ok {
 		x.over = x.process.Done()
 		return
@@ -284,7 +284,7 @@ func (x *run) agentSaid(line []byte, ok bool) {
 // endHanging ends a process of the agent that does not reply while it is restored.
 func (x *run) endHanging() {
 	if x.proxy.hangs() {
-		x.Say("the agent does not reply while its sessions are loaded: its process is ended")
+		x.Warn("the agent does not reply while its sessions are loaded: its process is ended")
 		x.process.Kill()
 	}
 	x.mute.Reset(x.restoreWait)
@@ -310,7 +310,7 @@ func (x *run) pause() <-chan time.Time {
 	}
 	wait := min(restartMin<<min(x.restarts, 10), restartMax)
 	x.restarts++
-	x.Say(fmt.Sprintf("the agent's process ended (%s): it is started again in %s (%d of %d)", x.why, wait, x.restarts,
+	x.Warn(fmt.Sprintf("the agent's process ended (%s): it is started again in %s (%d of %d)", x.why, wait, x.restarts,
 		x.Restarts))
 	return time.After(wait)
 }
@@ -388,8 +388,8 @@ func (x *run) decided(d decision) {
 		x.do(x.proxy.Decided(time.Now(), d.prompt, d.answer))
 		return
 	}
-	if q := x.proxy.prompts[d.prompt]; q != nil && q.said != nil {
-		if id, a, ok := answerOf(q.said); ok {
+	if q := x.proxy.prompts[d.prompt]; q != nil && q.decision != nil {
+		if id, a, ok := answerOf(q.decision); ok {
 			x.do(x.proxy.Decided(time.Now(), id, a))
 		}
 	}

@@ -49,7 +49,7 @@ func TestDeaf(t *testing.T) {
 			defer cancel()
 			r := &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", c.script}, Dir: dir},
 				Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
-				In: c.in, Out: c.out, Say: func(string) {}}
+				In: c.in, Out: c.out, Warn: func(string) {}}
 			ended := make(chan error, 1)
 			go func() { ended <- r.Run(ctx) }()
 			if c.want == "" && strings.Contains(c.script, "ready") {
@@ -87,7 +87,7 @@ func TestAFullQueue(t *testing.T) {
 		r: io.MultiReader(strings.NewReader(strings.Repeat(request, 40)), silence())}
 	r := &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", `exec sleep 600`}, Dir: t.TempDir()},
 		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
-		In: in, Out: io.Discard, Say: func(string) {}}
+		In: in, Out: io.Discard, Warn: func(string) {}}
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	natstest.Until(t, "the queue is full", func() bool { return in.n.Load() > outboxBytesMax })
@@ -119,7 +119,7 @@ func dying(t *testing.T, next string, out io.Writer, say func(string)) (r *Runne
 		`{"jsonrpc":"2.0","id":"x","method":"x","params":{}}`+"\n"), silence())
 	return &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: dir},
 		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
-		In: in, Out: out, Say: say, Restarts: 1, restoreWait: 100 * time.Millisecond}, dir
+		In: in, Out: out, Warn: say, Restarts: 1, restoreWait: 100 * time.Millisecond}, dir
 }
 
 // runs returns the end of a run.
@@ -136,7 +136,7 @@ func (r *Runner) runs(t *testing.T, ctx context.Context) error {
 	}
 }
 
-const sayAgain = "(exit status 7): it is started again in 250ms (1 of 1)"
+const repeatLine = "(exit status 7): it is started again in 250ms (1 of 1)"
 
 // TestHangsWhenRestored: the next process of an agent does not reply to its first request. It is ended, and the request
 // of the editor has an error.
@@ -145,7 +145,7 @@ func TestHangsWhenRestored(t *testing.T) {
 	var out kept
 	again := false // is written in the loop of the run
 	r, _ := dying(t, "exec sleep 600", &out, func(s string) {
-		if strings.Contains(s, sayAgain) {
+		if strings.Contains(s, repeatLine) {
 			again = true
 		}
 	})
@@ -153,7 +153,7 @@ func TestHangsWhenRestored(t *testing.T) {
 		t.Errorf("the end: %v", err)
 	}
 	if !again {
-		t.Errorf("%q is not said", sayAgain)
+		t.Errorf("%q is not said", repeatLine)
 	}
 	out.until(t, `"id":"x","error"`)
 }
@@ -165,7 +165,7 @@ func TestEndsInThePause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, dir := dying(t, "touch more; exec sleep 600", io.Discard, func(s string) {
-		if strings.Contains(s, sayAgain) {
+		if strings.Contains(s, repeatLine) {
 			cancel()
 		}
 	})
@@ -185,7 +185,7 @@ func TestCannotBeStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := dying(t, "exit 9", io.Discard, func(s string) {
-		if strings.Contains(s, sayAgain) {
+		if strings.Contains(s, repeatLine) {
 			if err := os.Remove(path); err != nil {
 				t.Error(err)
 			}
@@ -211,7 +211,7 @@ func TestFormsByContent(t *testing.T) {
 		r := &Runner{Command: agent.Command{Path: "/bin/sh", Dir: t.TempDir(),
 			Args: []string{"-c", `read line; echo '{"method":"said","params":'"$line"'}'; cat >/dev/null`}},
 			Harness: harness.Config{ID: "h", URL: srv.URL()}, Wait: patience, Linger: time.Hour, Content: content,
-			In: io.MultiReader(hello, silence()), Out: &out, Say: func(string) {}}
+			In: io.MultiReader(hello, silence()), Out: &out, Warn: func(string) {}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
 		out.until(t, `"said"`)

@@ -32,7 +32,7 @@ type session struct {
 	restoring bool   // the next process loads it: the editor has the history
 	failed    string // why the present process does not have it, or not in its mode
 	grants    []grantKept
-	said      []string // decisions that the agent has not read yet
+	unread    []string // decisions that the agent has not read yet
 }
 
 // session returns the session with this id at the agent. The first use of an id makes it.

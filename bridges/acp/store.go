@@ -36,7 +36,7 @@ var errBehind = fmt.Errorf("more than %d events, or %d MiB, wait to be stored", 
 type store struct {
 	cfg     harness.Config
 	wait    time.Duration
-	say     func(string)
+	warn    func(string)
 	ctx     context.Context // ends when the run has left
 	cancel  context.CancelFunc
 	decided chan decision
@@ -110,7 +110,7 @@ type decision struct {
 }
 
 func newStore(cfg harness.Config, wait time.Duration, say func(string)) *store {
-	st := &store{cfg: cfg, wait: wait, say: say, decided: make(chan decision), stops: make(chan stopped),
+	st := &store{cfg: cfg, wait: wait, warn: say, decided: make(chan decision), stops: make(chan stopped),
 		up: make(chan struct{}), tried: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st
@@ -150,7 +150,7 @@ func (st *store) connectLater() {
 			}
 			if err == nil {
 				if !first {
-					st.say("the broker is reachable: sessions are stored")
+					st.warn("the broker is reachable: sessions are stored")
 				}
 				return
 			}
@@ -159,7 +159,7 @@ func (st *store) connectLater() {
 				st.mu.Lock()
 				st.down = true
 				st.mu.Unlock()
-				st.say("the agent works, and nothing is stored until the broker is reachable: " + err.Error())
+				st.warn("the agent works, and nothing is stored until the broker is reachable: " + err.Error())
 			}
 			select {
 			case <-time.After(pace.NextBackOff()):
@@ -236,7 +236,7 @@ func (st *store) append(s *Step) []events.Fact {
 			e.back() // it is stored again, with the mark, unless it was sent
 		}
 	}
-	st.say(fmt.Sprintf("session %s continues, and is stored later: nothing was stored for %s", r.id, st.wait))
+	st.warn(fmt.Sprintf("session %s continues, and is stored later: nothing was stored for %s", r.id, st.wait))
 	return s.Facts
 }
 
@@ -265,7 +265,7 @@ func (st *store) work(r *record) {
 		if len(r.queue) == 0 {
 			if r.works = false; r.behind && r.lost == nil {
 				r.behind = false
-				st.say(fmt.Sprintf("session %s is stored again", r.id))
+				st.warn(fmt.Sprintf("session %s is stored again", r.id))
 			}
 			st.mu.Unlock()
 			return
@@ -358,7 +358,7 @@ func (st *store) lose(r *record, err error) {
 	}
 	r.queue = r.queue[:min(1, len(r.queue))]
 	if !st.leaving {
-		st.say(fmt.Sprintf("session %s continues, and is not stored any more: %v", r.id, err))
+		st.warn(fmt.Sprintf("session %s continues, and is not stored any more: %v", r.id, err))
 	}
 }
 
@@ -634,13 +634,13 @@ func (st *store) leave(wait time.Duration, why string) {
 			err = h.Close(ctx)
 		}
 		if err != nil {
-			st.say("the sessions end with the lease: " + err.Error())
+			st.warn("the sessions end with the lease: " + err.Error())
 		}
 	}
 	st.cancel()
 	st.working.Wait()
 	if n > 0 {
-		st.say(fmt.Sprintf("events that are not stored: %d", n))
+		st.warn(fmt.Sprintf("events that are not stored: %d", n))
 	}
 }
 

@@ -64,8 +64,8 @@ func (c *call) merge(u map[string]json.RawMessage) {
 	}
 }
 
-// said returns the text of the content of a call.
-func (c *call) said() string {
+// outputText returns the text of the content of a call.
+func (c *call) outputText() string {
 	var texts []string
 	for _, raw := range list(c.content) {
 		if s := text(members(members(raw)["content"])["text"]); s != "" {
@@ -172,12 +172,12 @@ func (p *Proxy) endCall(s *session, c *call, status string) {
 	}
 	if status == statusFailed {
 		p.record(s, events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kindTool,
-			Text: p.cfg.Content.Text(firstOf(text(c.output), c.said(), "the call failed"))}})
+			Text: p.cfg.Content.Text(firstOf(text(c.output), c.outputText(), "the call failed"))}})
 		return
 	}
 	output := c.output
 	if output == nil && c.content != nil {
-		output = encode(c.said())
+		output = encode(c.outputText())
 	}
 	p.record(s, events.ToolCompleted{Call: c.id, Output: p.cfg.Content.Output(output)})
 	c.input, c.output, c.content = nil, nil, nil

@@ -142,7 +142,7 @@ func (p *Proxy) endTurn(s *session) {
 			s.loose = follow(s.loose, id, "")
 		}
 	}
-	s.turn, s.calls, s.grants, s.said = nil, map[string]*call{}, nil, nil
+	s.turn, s.calls, s.grants, s.unread = nil, map[string]*call{}, nil, nil
 }
 
 // cancelTurn passes the cancellation of a turn on. Requests that wait are cancelled with it: the agent does not know

@@ -107,8 +107,8 @@ func (b *Bridge) newTranslator() *Translator {
 // pause waits. The error is that of a harness that another process has replaced.
 func (r *follower) pause(ctx context.Context, wait time.Duration) error {
 	var replaced <-chan struct{}
-	if r.life != nil {
-		replaced = r.life.h.Context().Done()
+	if r.process != nil {
+		replaced = r.process.h.Context().Done()
 	}
 	due := time.NewTimer(wait)
 	defer due.Stop()
@@ -116,7 +116,7 @@ func (r *follower) pause(ctx context.Context, wait time.Duration) error {
 	case <-due.C:
 	case <-ctx.Done():
 	case <-replaced:
-		return context.Cause(r.life.h.Context())
+		return context.Cause(r.process.h.Context())
 	}
 	return nil
 }
@@ -150,11 +150,11 @@ type follower struct {
 	*Bridge
 	api      *api
 	log      *slog.Logger
-	life     *life                // nil: no process of the server is known
-	gone     []*life              // processes that have ended, and whose incarnations are not abandoned yet
-	began    bool                 // the broker was there
-	noReplay atomic.Bool          // the server refuses to complete messages
-	serving  atomic.Pointer[life] // the marked process, for the plugin
+	process  *process                // nil: no process of the server is known
+	gone     []*process              // processes that have ended, and whose incarnations are not abandoned yet
+	began    bool                    // the broker was there
+	noReplay atomic.Bool             // the server refuses to complete messages
+	serving  atomic.Pointer[process] // the marked process, for the plugin
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
@@ -163,8 +163,8 @@ type follower struct {
 	changed    chan struct{}              // closed when facts were stored, and replaced
 }
 
-// life is one process of the server.
-type life struct {
+// process is one process of the server.
+type process struct {
 	h       *harness.Harness
 	mark    string
 	ctx     context.Context // ends with the process, or with the bridge
@@ -204,7 +204,7 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 		return err
 	}
 	defer s.close()
-	defer context.AfterFunc(r.life.h.Context(), s.close)()
+	defer context.AfterFunc(r.process.h.Context(), s.close)()
 	// The process that has the mark before and after is the one that the stream belongs to.
 	marks, err := r.marks(ctx)
 	if err != nil {
@@ -221,15 +221,15 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 	var catching sync.WaitGroup
 	defer catching.Wait()
 	defer stop()
-	catching.Go(func() { r.catchUp(ctxOfStream, r.life) })
-	if !r.life.works {
-		r.life.works = true
-		r.work(r.life)
+	catching.Go(func() { r.catchUp(ctxOfStream, r.process) })
+	if !r.process.works {
+		r.process.works = true
+		r.work(r.process)
 	}
-	r.log.Info("connected to OpenCode", "url", r.api.base.Redacted(), "incarnation", r.life.h.Incarnation())
+	r.log.Info("connected to OpenCode", "url", r.api.base.Redacted(), "incarnation", r.process.h.Incarnation())
 	for {
 		raw, err := s.next()
-		if cause := context.Cause(r.life.h.Context()); cause != nil {
+		if cause := context.Cause(r.process.h.Context()); cause != nil {
 			return &fatalError{cause}
 		}
 		if err != nil {
@@ -319,13 +319,13 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if r.life != nil {
-		if slices.Contains(names, r.life.mark) {
-			return r.life.mark, nil
+	if r.process != nil {
+		if slices.Contains(names, r.process.mark) {
+			return r.process.mark, nil
 		}
-		for _, n := range incarnations(names, r.marksPrefix(r.life.h.ID())) {
-			if fold.Older(r.life.h.Incarnation(), n) {
-				return "", &fatalError{&harness.ReplacedError{Harness: r.life.h.ID(), Incarnation: n}}
+		for _, n := range incarnations(names, r.marksPrefix(r.process.h.ID())) {
+			if fold.Older(r.process.h.Incarnation(), n) {
+				return "", &fatalError{&harness.ReplacedError{Harness: r.process.h.ID(), Incarnation: n}}
 			}
 		}
 		r.bury()
@@ -333,7 +333,7 @@ func (r *follower) meet(ctx context.Context) (mark string, err error) {
 	if err := r.begin(ctx, names); err != nil {
 		return "", err
 	}
-	return r.life.mark, nil
+	return r.process.mark, nil
 }
 
 // reasonRestarted is why the incarnation of a process is abandoned.
@@ -343,10 +343,10 @@ const reasonRestarted = "OpenCode was restarted"
 // those that it continues: recovery would close their turns.
 func (r *follower) bury() {
 	r.serving.Store(nil)
-	r.life.cancel()
-	r.life.waits.Wait()
-	r.gone = append(r.gone, r.life)
-	r.life = nil
+	r.process.cancel()
+	r.process.waits.Wait()
+	r.gone = append(r.gone, r.process)
+	r.process = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.translator.Restart() // facts that it held back are not stored: recovery closes what is in the log
@@ -375,7 +375,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	}
 	r.began = true
 	ctxOfLife, cancel := context.WithCancel(h.Context())
-	l := &life{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
+	l := &process{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
 		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
 		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
 		messages: map[string]*heldMessage{},
@@ -386,7 +386,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	if len(known) > 0 {
 		l.mark = prefix + known[0]
 	}
-	r.life = l
+	r.process = l
 	err = r.seed(ctx, known)
 	if err == nil {
 		r.abandon(ctx)
@@ -404,7 +404,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 		cancel()
 		h.Abandon()
 		l.waits.Wait()
-		r.life = nil
+		r.process = nil
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.translator = r.newTranslator()
@@ -432,7 +432,7 @@ func (r *follower) setMark(ctx context.Context, name string) error {
 // seed tells the translator of the sessions in the log. Open turns are continued if their owner stood for the process
 // that still runs: its incarnation is that of the oldest mark, or a later one.
 func (r *follower) seed(ctx context.Context, marks []string) error {
-	docs, unreadable, err := r.life.h.Sessions(ctx)
+	docs, unreadable, err := r.process.h.Sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -555,14 +555,14 @@ func (r *follower) readSoon(ctx context.Context, dir, id string) (n *Snapshot, e
 // adopt claims a session with its open turn. same: the process of the server is that of the turn, so all else that is
 // open in the session is continued, too. The caller has the lock.
 func (r *follower) adopt(ctx context.Context, id string, same bool) error {
-	s, err := r.life.h.Claim(ctx, id)
+	s, err := r.process.h.Claim(ctx, id)
 	if errors.Is(err, harness.ErrNotFound) || errors.Is(err, harness.ErrSessionClosed) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	r.life.keep(s)
+	r.process.keep(s)
 	st := s.State()
 	if st.Turn == nil {
 		return nil
@@ -573,9 +573,9 @@ func (r *follower) adopt(ctx context.Context, id string, same bool) error {
 	}
 	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
 	if requested { // its handler finds out whether the server has the message
-		r.life.mu.Lock()
-		defer r.life.mu.Unlock()
-		r.life.undecided[id] = st.Turn.ID
+		r.process.mu.Lock()
+		defer r.process.mu.Unlock()
+		r.process.undecided[id] = st.Turn.ID
 		return nil
 	}
 	r.translator.sessions[id].turn.awaited = false // it runs already
@@ -614,7 +614,7 @@ func (r *follower) adoptOpen(ctx context.Context, s *harness.Session, forWork, a
 			adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p})
 		}
 	}
-	_, err := r.life.h.Claim(ctx, s.ID(), adopt)
+	_, err := r.process.h.Claim(ctx, s.ID(), adopt)
 	return err
 }
 
@@ -623,12 +623,12 @@ func (r *follower) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
 	defer cancel()
 	r.abandon(ctx)
-	if r.life == nil {
+	if r.process == nil {
 		return
 	}
-	r.life.cancel()
-	r.life.h.Abandon()
-	r.life.waits.Wait()
+	r.process.cancel()
+	r.process.h.Abandon()
+	r.process.waits.Wait()
 }
 
 // event translates and stores one event.
@@ -660,20 +660,20 @@ func (r *follower) store(ctx context.Context, steps []Step) error {
 		err := do()
 		switch {
 		case err == nil:
-		case ctx.Err() != nil, r.life.h.Context().Err() != nil:
+		case ctx.Err() != nil, r.process.h.Context().Err() != nil:
 			return err
 		case errors.Is(err, harness.ErrFenced):
 			taken[session] = true
-			r.life.owe(session, true)
+			r.process.owe(session, true)
 		default:
 			r.log.Warn("not stored", "session", session, "err", err)
-			r.life.drop(session)
+			r.process.drop(session)
 		}
 		return nil
 	}
 	for i := range ends {
 		// An end that the steps have is compared there: what they say about its prompts comes before it.
-		if s := r.life.handle(ends[i].session); s != nil && !inSteps(steps, &ends[i]) {
+		if s := r.process.handle(ends[i].session); s != nil && !inSteps(steps, &ends[i]) {
 			if err := try(s.ID(), func() error { return r.refuseUnmet(ctx, s, &ends[i]) }); err != nil {
 				return err
 			}
@@ -709,39 +709,39 @@ func (r *follower) storeStep(ctx context.Context, step *Step, ends []callEnd) er
 
 // session returns the handle of a step's session; it opens or claims the session if this process does not have it.
 func (r *follower) session(ctx context.Context, step *Step) (*harness.Session, error) {
-	if s := r.life.handle(step.Session); s != nil {
+	if s := r.process.handle(step.Session); s != nil {
 		return s, nil
 	}
-	s, err := r.life.h.Claim(ctx, step.Session)
+	s, err := r.process.h.Claim(ctx, step.Session)
 	if errors.Is(err, harness.ErrNotFound) {
 		o := step.Open
 		if o == nil {
 			o = &events.SessionOpened{}
 		}
-		s, err = r.life.h.Open(ctx, step.Session, harness.OpenOptions{Parent: o.Parent, ParentCall: o.ParentCall,
+		s, err = r.process.h.Open(ctx, step.Session, harness.OpenOptions{Parent: o.Parent, ParentCall: o.ParentCall,
 			Root: o.Root, Title: o.Title, Agent: o.Agent, Model: o.Model, Native: o.Native, Policy: r.policy(o.Parent)})
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.life.keep(s)
+	r.process.keep(s)
 	r.held[step.Session] = true
 	return s, nil
 }
 
-func (l *life) handle(id string) *harness.Session {
+func (l *process) handle(id string) *harness.Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.handles[id]
 }
 
-func (l *life) keep(s *harness.Session) {
+func (l *process) keep(s *harness.Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.handles[s.ID()] = s
 }
 
-func (l *life) drop(id string) {
+func (l *process) drop(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.handles, id)
@@ -841,7 +841,7 @@ func (r *follower) watchStop(s *harness.Session) {
 	if t == nil {
 		return
 	}
-	l := r.life
+	l := r.process
 	l.mu.Lock()
 	seen := l.turns[s.ID()] == t.ID()
 	l.turns[s.ID()] = t.ID()
@@ -874,7 +874,7 @@ func (r *follower) watchStop(s *harness.Session) {
 
 // await waits for the decision about a prompt, and brings it to the server.
 func (r *follower) await(s *harness.Session, f events.PromptRequested) {
-	l := r.life
+	l := r.process
 	ctx, cancel := context.WithCancel(l.ctx)
 	a := &asking{session: s.ID(), cancel: cancel, known: make(chan struct{})}
 	l.mu.Lock()
@@ -912,7 +912,7 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 }
 
 // decides reports whether the caller is to bring the decision about a prompt to the server. One caller is.
-func (l *life) decides(prompt, session string) bool {
+func (l *process) decides(prompt, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.asked[prompt]
@@ -928,7 +928,7 @@ func (l *life) decides(prompt, session string) bool {
 }
 
 // gaveUp records that a wait has ended without a decision: the prompt can be awaited again.
-func (l *life) gaveUp(prompt string, a *asking) {
+func (l *process) gaveUp(prompt string, a *asking) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asked[prompt] == a && !a.decided {
@@ -937,7 +937,7 @@ func (l *life) gaveUp(prompt string, a *asking) {
 }
 
 // isMarked reports whether the process that answers now is the one of this life.
-func (r *follower) isMarked(l *life) bool {
+func (r *follower) isMarked(l *process) bool {
 	names, err := r.marks(l.ctx)
 	return err == nil && slices.Contains(names, l.mark)
 }
@@ -951,14 +951,14 @@ func (r *follower) settledThere(session, prompt string) bool {
 }
 
 // decide brings a decision to the server, unless it was made there.
-func (r *follower) decide(l *life, s *harness.Session, dir string, f events.PromptRequested, a harness.Answer) {
+func (r *follower) decide(l *process, s *harness.Session, dir string, f events.PromptRequested, a harness.Answer) {
 	if a.By == byOpenCode && r.settledThere(s.ID(), f.Prompt) {
 		return
 	}
 	if !decidedByPerson(a.Status) {
 		return // it ended with its turn
 	}
-	attempts, err := r.tell(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
+	attempts, err := r.sendDecision(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
 		given(f.Questions, r.askedThere(s.ID(), f.Prompt), a), a)
 	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
 	// process than the one that asked, it means nothing: the decision is owed to the turn.
@@ -973,7 +973,7 @@ func (r *follower) decide(l *life, s *harness.Session, dir string, f events.Prom
 }
 
 // refuseLate stores that a decision did not reach the agent, which has another one.
-func (r *follower) refuseLate(l *life, s *harness.Session, prompt string) {
+func (r *follower) refuseLate(l *process, s *harness.Session, prompt string) {
 	r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", prompt)
 	if err := s.Refuse(l.ctx, prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
 		l.ctx.Err() == nil {
@@ -997,9 +997,9 @@ func (r *follower) askedThere(session, prompt string) []events.Question {
 	return s.prompts[prompt].questions
 }
 
-// tell sends a decision until the server has taken or refused it, and returns the number of attempts. labels answer the
-// questions, in the words of the server.
-func (r *follower) tell(ctx context.Context, dir, prompt string, permission bool, labels [][]string,
+// sendDecision sends a decision until the server has taken or refused it, and returns the number of attempts. labels
+// answer the questions, in the words of the server.
+func (r *follower) sendDecision(ctx context.Context, dir, prompt string, permission bool, labels [][]string,
 	a harness.Answer) (attempts int, err error) {
 	kind, action, body := "question", "reply", any(map[string][][]string{"answers": labels})
 	switch {

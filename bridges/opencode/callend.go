@@ -110,7 +110,7 @@ func (r *follower) refuseUnmet(ctx context.Context, s *harness.Session, e *callE
 	for _, id := range decisionsOf(st, e.call) {
 		_, permission := askedFor(st, id)
 		a, ok := r.decision(ctx, s, id)
-		if !ok || !e.lacks(id, permission, open || r.life.ownRun(s.ID(), st), a) {
+		if !ok || !e.lacks(id, permission, open || r.process.ownRun(s.ID(), st), a) {
 			continue
 		}
 		r.log.Warn("OpenCode has another decision", "session", s.ID(), "prompt", id)
@@ -122,7 +122,7 @@ func (r *follower) refuseUnmet(ctx context.Context, s *harness.Session, e *callE
 }
 
 // ownRun reports whether the open turn is a run of OpenCode to which no handler brings its decisions.
-func (l *life) ownRun(session string, st *fold.State) bool {
+func (l *process) ownRun(session string, st *fold.State) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return st.Turn != nil && (!isRequested(st.Turn) || l.undecided[session] == st.Turn.ID)
@@ -149,7 +149,7 @@ func decisionsOf(st *fold.State, call string) (prompts []string) {
 
 // decision returns what a person has decided about a prompt. It gives no receipt.
 func (r *follower) decision(ctx context.Context, s *harness.Session, prompt string) (a harness.Answer, ok bool) {
-	l := r.life
+	l := r.process
 	l.mu.Lock()
 	w := l.asked[prompt]
 	waits := w != nil && w.known != nil
@@ -245,7 +245,7 @@ func endedCall(f events.Fact) string {
 // refuseOther refuses the decisions of a turn that OpenCode's agent does not have, as the messages of its session show:
 // the call has another result. A person has decided in OpenCode before the turn looked. left: the call of one decision
 // has no result, or is not found.
-func (r *follower) refuseOther(l *life, t *harness.Turn, messages []openMessage) (left bool) {
+func (r *follower) refuseOther(l *process, t *harness.Turn, messages []openMessage) (left bool) {
 	s, w := t.Session(), t.Request()
 	st := s.State()
 	for i := range w.Prompts {

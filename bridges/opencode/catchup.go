@@ -22,7 +22,7 @@ const (
 var errMoves = errors.New("the session changed each time that it was read")
 
 // owe records that a session is to be compared. taken: recovery took it from this process.
-func (l *life) owe(id string, taken bool) {
+func (l *process) owe(id string, taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed[id] = l.owed[id] || taken
@@ -33,7 +33,7 @@ func (l *life) owe(id string, taken bool) {
 }
 
 // owes returns the sessions that are to be compared, and forgets them.
-func (l *life) owes() map[string]bool {
+func (l *process) owes() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.owed
@@ -42,7 +42,7 @@ func (l *life) owes() map[string]bool {
 }
 
 // put puts back a session that could not be compared, without a signal.
-func (l *life) put(id string, taken bool) {
+func (l *process) put(id string, taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed[id] = l.owed[id] || taken
@@ -51,7 +51,7 @@ func (l *life) put(id string, taken bool) {
 // compareAll reads what the server says about each session that may have changed unseen, and stores the difference. A
 // session that cannot be read is left for [follower.catchUp].
 func (r *follower) compareAll(ctx context.Context) error {
-	owed := r.life.owes()
+	owed := r.process.owes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ids := map[string]string{} // and directories
@@ -88,7 +88,7 @@ func (r *follower) compareAll(ctx context.Context) error {
 			err = nil
 		case !r.lost(ctx):
 			r.log.Warn("a session cannot be read: trying again later", "session", id, "err", err)
-			r.life.owe(id, owed[id])
+			r.process.owe(id, owed[id])
 			err = nil
 		}
 		if err != nil {
@@ -101,7 +101,7 @@ func (r *follower) compareAll(ctx context.Context) error {
 
 func (r *follower) putAll(owed map[string]bool) {
 	for id, taken := range owed {
-		r.life.put(id, taken)
+		r.process.put(id, taken)
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *follower) lost(ctx context.Context) bool {
 
 // catchUp compares the sessions that are left, until ctx ends: those that could not be read, and those that recovery
 // took while this process slept. Each attempt is about one session, and no other waits for its end.
-func (r *follower) catchUp(ctx context.Context, l *life) {
+func (r *follower) catchUp(ctx context.Context, l *process) {
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(comeBackMax), backoff.WithMaxElapsedTime(0))
 	var again <-chan time.Time
 	for {
@@ -175,12 +175,12 @@ func (r *follower) catchUpOne(ctx context.Context, id string, taken bool) error 
 // bridge that returns: its run continues as a turn of its own, and its prompts are awaited again. The caller has the
 // lock. A session whose turn may not have been sent is left to the handler of that turn.
 func (r *follower) compare(ctx context.Context, id string, taken bool, n *Snapshot) error {
-	r.life.mu.Lock()
+	r.process.mu.Lock()
 	if taken {
-		delete(r.life.undecided, id)
+		delete(r.process.undecided, id)
 	}
-	undecided := r.life.undecided[id] != ""
-	r.life.mu.Unlock()
+	undecided := r.process.undecided[id] != ""
+	r.process.mu.Unlock()
 	if undecided {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (r *follower) compare(ctx context.Context, id string, taken bool, n *Snapsh
 // it, or if this process already runs a turn in it that was requested meanwhile: the handler of that turn looks at the
 // session by itself. The caller has the lock.
 func (r *follower) again(ctx context.Context, id string) (ours bool, err error) {
-	l := r.life
+	l := r.process
 	l.drop(id)
 	s, err := l.h.Claim(ctx, id)
 	switch {

@@ -376,10 +376,10 @@ func (st *stage) send() (last string) {
 	return was.LastTurn.ID
 }
 
-// looked waits until the bridge has looked a few times at what sessions do.
-func (st *stage) looked() {
+// untilPolled waits until the bridge has looked a few times at what sessions do.
+func (st *stage) untilPolled() {
 	reached := make(chan struct{})
-	st.set(func() { st.enough, st.reached = st.looks+5, reached })
+	st.set(func() { st.enough, st.reached = st.polls+5, reached })
 	select {
 	case <-reached:
 	case <-st.t.Context().Done():
@@ -392,7 +392,7 @@ func TestLiveSlowToBegin(t *testing.T) {
 	st.plays()
 	run := st.onPrompt
 	st.set(func() {
-		st.onPrompt = func(session string, body object) { go func() { st.looked(); run(session, body) }() }
+		st.onPrompt = func(session string, body object) { go func() { st.untilPolled(); run(session, body) }() }
 	})
 	st.bridge()
 	last := st.send()
@@ -411,7 +411,7 @@ func TestLiveStoredAndNotRun(t *testing.T) {
 		st.onPrompt = func(session string, body object) {
 			st.put(session, object{"id": body["messageID"], "role": "user", "time": object{"created": 1}})
 			st.status(session, true)
-			go func() { st.looked(); st.status(session, false) }()
+			go func() { st.untilPolled(); st.status(session, false) }()
 		}
 	})
 	st.bridge()

@@ -24,7 +24,7 @@ const textContinue = "The conversation was compacted in the middle of this work.
 
 // compact has OpenCode compact the conversation of a session, once the session runs nothing. A compaction that is taken
 // away is aborted, and what it has written is removed: the next message would be answered with a summary.
-func (r *follower) compact(ctx context.Context, l *life, s *harness.Session, _ fold.WorkCompaction) (int64, error) {
+func (r *follower) compact(ctx context.Context, l *process, s *harness.Session, _ fold.WorkCompaction) (int64, error) {
 	if !r.Drive.Compaction {
 		return 0, cannot("OpenCode compacts this conversation by itself: start the bridge with --drive compaction")
 	}
@@ -61,7 +61,7 @@ func (r *follower) compact(ctx context.Context, l *life, s *harness.Session, _ f
 }
 
 // whenIdle returns the messages of a session when it runs nothing.
-func (r *follower) whenIdle(ctx context.Context, l *life, s stored) ([]openMessage, error) {
+func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMessage, error) {
 	if err := l.awaitAbort(ctx, s.ID); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *follower) whenIdle(ctx context.Context, l *life, s stored) ([]openMessa
 }
 
 // summarized waits for the summary that follows another one, or returns why OpenCode made no summary.
-func (r *follower) summarized(ctx context.Context, l *life, s *harness.Session, at stored, before string,
+func (r *follower) summarized(ctx context.Context, l *process, s *harness.Session, at stored, before string,
 	asked <-chan error) error {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
@@ -124,7 +124,7 @@ func (r *follower) summarized(ctx context.Context, l *life, s *harness.Session, 
 }
 
 // undoCompaction aborts a compaction, and removes what it has written.
-func (r *follower) undoCompaction(l *life, s stored) error {
+func (r *follower) undoCompaction(l *process, s stored) error {
 	err := r.insist(l.ctx, "the abort of a compaction", func() error {
 		return r.api.post(l.ctx, struct{}{}, s.Directory, "session", s.ID, "abort")
 	})

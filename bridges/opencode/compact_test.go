@@ -207,7 +207,7 @@ func TestDriveCompactionWaits(t *testing.T) {
 	st.until("ses_1", "the compaction has begun", func(s *fold.State) bool {
 		return s.Compaction != nil && s.Compaction.State == fold.CompactionRunning
 	})
-	st.looked()
+	st.untilPolled()
 	if got := st.made("summarize"); len(got) > 0 {
 		t.Errorf("asked: %q", got)
 	}

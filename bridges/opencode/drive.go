@@ -96,7 +96,7 @@ func (b *Bridge) policy(parent string) *events.PolicyPatch {
 // is stored first: a bridge that is killed in between finds a run that waits, and ends it. The caller has the lock.
 func (r *follower) driveRetries(ctx context.Context) error {
 	for _, w := range r.translator.takeBackOffs() {
-		s := r.life.handle(w.session)
+		s := r.process.handle(w.session)
 		if !r.Drive.Retry || s == nil {
 			continue
 		}
@@ -104,7 +104,7 @@ func (r *follower) driveRetries(ctx context.Context) error {
 			continue
 		}
 		turn := r.translator.session(w.session).turn
-		aborted := r.life.aborts(w.session)
+		aborted := r.process.aborts(w.session)
 		if err := r.store(ctx, r.translator.fail(w)); err != nil {
 			aborted()
 			return err
@@ -114,7 +114,7 @@ func (r *follower) driveRetries(ctx context.Context) error {
 			aborted() // recovery took the session: it is compared, and found to wait
 			continue
 		}
-		l, dir := r.life, r.translator.directory(w.session)
+		l, dir := r.process, r.translator.directory(w.session)
 		l.waits.Go(func() {
 			defer aborted()
 			if err := r.abortRetry(l, dir, w); err != nil && l.ctx.Err() == nil {
@@ -127,7 +127,7 @@ func (r *follower) driveRetries(ctx context.Context) error {
 }
 
 // aborts notes that a run of a session is being aborted. Handlers of its turns wait until the result is called.
-func (l *life) aborts(id string) (aborted func()) {
+func (l *process) aborts(id string) (aborted func()) {
 	done := make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *life) aborts(id string) (aborted func()) {
 }
 
 // awaitAbort waits until no run of a session is being aborted: a late abort would end the run that comes next.
-func (l *life) awaitAbort(ctx context.Context, id string) error {
+func (l *process) awaitAbort(ctx context.Context, id string) error {
 	l.mu.Lock()
 	done := l.aborting[id]
 	l.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *life) awaitAbort(ctx context.Context, id string) error {
 
 // abortRetry aborts a run that waits for OpenCode's own retry, and removes the model call that failed, if it has said
 // nothing: it would have no end on OpenCode's screens. A server that does not let it be removed keeps it.
-func (r *follower) abortRetry(l *life, dir string, w backOff) error {
+func (r *follower) abortRetry(l *process, dir string, w backOff) error {
 	err := r.insist(l.ctx, "the abort of a retry", func() error {
 		return r.api.post(l.ctx, struct{}{}, dir, "session", w.session, "abort")
 	})
@@ -169,7 +169,7 @@ func (r *follower) abortRetry(l *life, dir string, w backOff) error {
 	r.log.Info("a retry of OpenCode is left to Holdfast", "session", w.session, "kind", w.failure.Kind)
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
-	for range looksMax {
+	for range idleChecksMax {
 		n, err := r.read(l.ctx, dir, w.session)
 		if err == nil && n.Idle {
 			return r.removeEmpty(l.ctx, dir, w, decodeMessages(n))

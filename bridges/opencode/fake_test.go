@@ -35,7 +35,7 @@ type fakeServer struct {
 	events   int
 	accepted int      // streams so far
 	calls    []string // each request that changes something: method, path, body
-	looks    int      // requests for what sessions do
+	polls    int      // requests for what sessions do
 	enough   int      // the number of looks at which reached is closed
 	reached  chan struct{}
 	where    map[string]string // directories of sessions that are not in /w
@@ -389,7 +389,7 @@ func (f *fakeServer) answer(method string, path []string, raw []byte) (status in
 		f.mcp[body["name"].(string)] = object{"status": "disabled"}
 		return http.StatusOK, f.mcp, nil
 	case at == "GET session/status":
-		if f.looks++; f.reached != nil && f.looks > f.enough {
+		if f.polls++; f.reached != nil && f.polls > f.enough {
 			close(f.reached)
 			f.reached = nil
 		}

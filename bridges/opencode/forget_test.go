@@ -16,7 +16,7 @@ func (f *feed) translate(lines ...string) (words []string) {
 	for _, r := range script(lines...) {
 		r.Event = []byte(strings.Replace(string(r.Event), `"evt_`, fmt.Sprintf(`"evt_%d_`, f.n), 1))
 		f.n++
-		words = append(words, said(f.t.Translate(r))...)
+		words = append(words, stepTexts(f.t.Translate(r))...)
 	}
 	return words
 }

@@ -74,7 +74,7 @@ func TestAnyHistory(t *testing.T) {
 		checkReport(t, steps, report)
 		foldsAsReported(t, steps, report)
 		if t.Failed() {
-			t.Fatalf("seed %d:\n%s\nfacts:\n%s", seed, strings.Join(lines, "\n"), strings.Join(said(steps), "\n"))
+			t.Fatalf("seed %d:\n%s\nfacts:\n%s", seed, strings.Join(lines, "\n"), strings.Join(stepTexts(steps), "\n"))
 		}
 	}
 }

@@ -76,7 +76,7 @@ type Translator struct {
 	seen     window
 	at       time.Time // instant of the current record; never decreases
 	before   time.Time // instant of the previous record
-	said     time.Time // of the newest step
+	stepped  time.Time // of the newest step
 	out      []Step
 	report   Report
 	limits   map[string]int64 // of models, in tokens: how much context they may have
@@ -158,7 +158,7 @@ func (t *Translator) step(s *session, at time.Time, room int) *Step {
 	case s.claim:
 		step.Claim = true
 	}
-	s.claim, t.said, t.report.Dead = false, at, false
+	s.claim, t.stepped, t.report.Dead = false, at, false
 	t.out = append(t.out, step)
 	return &t.out[len(t.out)-1]
 }

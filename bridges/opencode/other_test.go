@@ -137,7 +137,7 @@ func TestLiveCallEndsUnseen(t *testing.T) {
 
 // While no bridge renews the lease, recovery takes a session. A person answers on the board, and another one has
 // answered in OpenCode. The turn that brings the first answer finds the other one in the result of the call.
-func TestLiveSettledBeforeTheTurnLooks(t *testing.T) {
+func TestLiveSettledBeforeTheTurn(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"another answer":  {"Postgres", "refused: " + reasonLate},
 		"the same answer": {"SQLite", ""},
@@ -460,7 +460,7 @@ func TestRelayInOrder(t *testing.T) {
 			events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
 				Delivery: events.DeliverToolResult})
 	}
-	r := &follower{Bridge: &Bridge{}, life: &life{h: h, asked: map[string]*asking{}},
+	r := &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
 		log: slog.New(slog.DiscardHandler)}
 	if err == nil {
 		err = r.relay(t.Context(), s, []events.Fact{events.PromptRejected{Prompt: "p1", By: byOpenCode},

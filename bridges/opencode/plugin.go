@@ -120,7 +120,8 @@ func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 	if !r.Plugin.knows(req) {
 		return wrongToken
 	}
-	paths := map[string]func(context.Context, *life, pluginRequest) verdict{"/call": r.mayRun, "/message": r.mayBegin}
+	paths := map[string]func(context.Context, *process, pluginRequest) verdict{"/call": r.mayRun,
+		"/message": r.mayBegin}
 	ask := paths[req.URL.Path]
 	if req.Method != http.MethodPost || ask == nil {
 		return unknownPath
@@ -130,7 +131,7 @@ func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 	if err != nil || q.Session == "" || q.Call+q.Message == "" {
 		return verdict{http.StatusBadRequest, fmt.Sprintf("want a session, a call or a message, and marks: %v", err)}
 	}
-	l, v := r.lifeOf(q.Marks)
+	l, v := r.processOf(q.Marks)
 	if l == nil {
 		return v
 	}
@@ -147,8 +148,8 @@ func (p *Plugin) knows(req *http.Request) bool {
 	return ok && p.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// lifeOf returns the process of OpenCode that has these marks, if it is the one that the bridge follows.
-func (r *follower) lifeOf(marks []string) (*life, verdict) {
+// processOf returns the process of OpenCode that has these marks, if it is the one that the bridge follows.
+func (r *follower) processOf(marks []string) (*process, verdict) {
 	l := r.serving.Load()
 	switch {
 	case l == nil:
@@ -163,7 +164,7 @@ func (r *follower) lifeOf(marks []string) (*life, verdict) {
 
 // mayRun waits until the log has the begin of a call, and this process has the session by the log. A call that the log
 // has closed does not run.
-func (r *follower) mayRun(ctx context.Context, l *life, q pluginRequest) verdict {
+func (r *follower) mayRun(ctx context.Context, l *process, q pluginRequest) verdict {
 	for {
 		r.mu.Lock()
 		c, changed, s := r.translator.callOf(q.Session, q.Call), r.changed, l.handle(ident("ses", q.Session))

@@ -98,7 +98,7 @@ func TestPrompts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(slices.Concat(begun, tt.when)...))
 			checkSteps(t, steps)
-			if got, want := said(steps), slices.Concat(begunSaid, tt.then); !slices.Equal(got, want) {
+			if got, want := stepTexts(steps), slices.Concat(begunLines, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
 		})
@@ -143,7 +143,7 @@ func TestSubAgents(t *testing.T) {
 		return fmt.Sprintf(`session.created {"sessionID":%q,"info":{"id":%q,"parentID":%q,"title":%q}}`, id, id, parent,
 			title)
 	}
-	const look, search = `{"status":"running","input":{"description":"look"}}`,
+	const command, search = `{"status":"running","input":{"description":"look"}}`,
 		`{"status":"running","input":{"description":"search"}}`
 	for _, tt := range []struct {
 		name string
@@ -152,16 +152,16 @@ func TestSubAgents(t *testing.T) {
 	}{
 		{"the only call there is", []string{task("p2", "c1", `{"status":"pending"}`), child("ses_2", "ses_1", "look")},
 			[]string{`tool.started c1 task ""`, "ses_2 opened ses_1/c1/ses_1"}},
-		{"two calls with different descriptions", []string{task("p2", "c1", look), task("p3", "c2", search),
+		{"two calls with different descriptions", []string{task("p2", "c1", command), task("p3", "c2", search),
 			child("ses_2", "ses_1", "search (@general subagent)"), child("ses_3", "ses_1", "look (@general subagent)")},
 			[]string{`tool.started c1 task "look" {"description":"look"}`,
 				`tool.started c2 task "search" {"description":"search"}`, "ses_2 opened ses_1/c2/ses_1",
 				"ses_3 opened ses_1/c1/ses_1"}},
 		{"two calls with the same description",
-			[]string{task("p2", "c1", look), task("p3", "c2", look), child("ses_2", "ses_1", "look")},
+			[]string{task("p2", "c1", command), task("p3", "c2", command), child("ses_2", "ses_1", "look")},
 			[]string{`tool.started c1 task "look" {"description":"look"}`,
 				`tool.started c2 task "look" {"description":"look"}`, "ses_2 opened ses_1//ses_1"}},
-		{"two calls, one of which names it", []string{task("p2", "c1", look),
+		{"two calls, one of which names it", []string{task("p2", "c1", command),
 			task("p3", "c2", `{"status":"running","metadata":{"sessionId":"ses_2"}}`), child("ses_2", "ses_1", "look")},
 			[]string{`tool.started c1 task "look" {"description":"look"}`, `tool.started c2 task ""`,
 				"ses_2 opened ses_1/c2/ses_1"}},
@@ -170,7 +170,7 @@ func TestSubAgents(t *testing.T) {
 			[]string{"ses_2 opened ses_1//ses_1", "ses_3 opened ses_2//ses_1"}},
 		{"its own parent", []string{child("ses_2", "ses_2", "a")}, []string{"ses_2 opened //"}},
 		{"a message of the agent to its sub-agent is synthetic",
-			[]string{task("p2", "c1", look), child("ses_2", "ses_1", "look"),
+			[]string{task("p2", "c1", command), child("ses_2", "ses_1", "look"),
 				`message.updated {"sessionID":"ses_2","info":{"id":"m2","role":"user"}}`,
 				`message.part.updated {"sessionID":"ses_2","part":{"id":"p9","messageID":"m2","type":"text",` +
 					`"text":"look"}}`,
@@ -179,7 +179,7 @@ func TestSubAgents(t *testing.T) {
 			[]string{`tool.started c1 task "look" {"description":"look"}`, "ses_2 opened ses_1/c1/ses_1",
 				`ses_2 message.accepted m2 "look" synthetic=true`, "ses_2 turn.started m2 message m2 of=",
 				"ses_2 turn.stopped m2 person: " + reasonNoFinish, `tool.completed c1 "found"`}},
-		{"a restart takes parent and child", []string{task("p2", "c1", look), child("ses_2", "ses_1", "look"),
+		{"a restart takes parent and child", []string{task("p2", "c1", command), child("ses_2", "ses_1", "look"),
 			`server.connected {}`,
 			`message.updated {"sessionID":"ses_2","info":{"id":"a9","parentID":"m9","role":"assistant"}}`},
 			[]string{`tool.started c1 task "look" {"description":"look"}`, "ses_2 opened ses_1/c1/ses_1", "restart",
@@ -188,7 +188,7 @@ func TestSubAgents(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(slices.Concat(begun, tt.when)...))
 			checkSteps(t, steps)
-			if got, want := said(steps), slices.Concat(begunSaid, tt.then); !slices.Equal(got, want) {
+			if got, want := stepTexts(steps), slices.Concat(begunLines, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
 		})

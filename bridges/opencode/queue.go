@@ -14,8 +14,8 @@ import (
 
 // Limits of messages that the plugin holds.
 const (
-	holdLooks = 20 // looks at a held message before the plugin asks again
-	handLooks = 5  // looks until OpenCode has a message that was handed to the plugin
+	holdChecksMax = 20 // looks at a held message before the plugin asks again
+	handChecksMax = 5  // looks until OpenCode has a message that was handed to the plugin
 )
 
 // queuedPrefix is what the ids of messages begin with that the plugin has put into the queue.
@@ -36,7 +36,7 @@ type place struct {
 }
 
 // holds returns the message that the plugin holds under this id.
-func (l *life) holds(message string) *heldMessage {
+func (l *process) holds(message string) *heldMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.messages[message]
@@ -48,7 +48,7 @@ func (l *life) holds(message string) *heldMessage {
 }
 
 // hand gives a message back to the plugin that holds it, which sends it. It reports false if no plugin does.
-func (l *life) hand(message, sent, turn string) bool {
+func (l *process) hand(message, sent, turn string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.messages[message]
@@ -64,7 +64,7 @@ func (l *life) hand(message, sent, turn string) bool {
 
 // mayBegin stores a message in the queue of its session, and holds its request until the turn comes that takes it.
 // Sub-agents get theirs at once: a run of the parent waits for them.
-func (r *follower) mayBegin(ctx context.Context, l *life, q pluginRequest) verdict {
+func (r *follower) mayBegin(ctx context.Context, l *process, q pluginRequest) verdict {
 	if !r.Drive.Queue {
 		return permitted
 	}
@@ -88,10 +88,10 @@ func (r *follower) mayBegin(ctx context.Context, l *life, q pluginRequest) verdi
 
 // awaitTurn waits until a handler hands a message to the plugin, or until OpenCode has the message from an earlier
 // bridge. A message that a person has withdrawn is refused.
-func (r *follower) awaitTurn(ctx context.Context, l *life, s *harness.Session, id string, h *heldMessage) verdict {
+func (r *follower) awaitTurn(ctx context.Context, l *process, s *harness.Session, id string, h *heldMessage) verdict {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
-	for range holdLooks {
+	for range holdChecksMax {
 		select {
 		case <-h.ready:
 			return placed(h.place)
@@ -146,7 +146,7 @@ func placeOf(m *openMessage) place {
 func placed(p place) verdict { return verdict{http.StatusOK, string(encode(p))} }
 
 // opened returns the session of a request; it opens or claims the session if the bridge does not have it yet.
-func (r *follower) opened(ctx context.Context, l *life, id string) (*harness.Session, error) {
+func (r *follower) opened(ctx context.Context, l *process, id string) (*harness.Session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := l.handle(ident("ses", id)); s != nil {
@@ -165,14 +165,14 @@ func (r *follower) opened(ctx context.Context, l *life, id string) (*harness.Ses
 
 // sendOrHand sends the message of a turn. A plugin that holds the message gets it, with all its parts. A plugin that
 // does not store it, because a person has aborted it, is not waited for.
-func (r *follower) sendOrHand(ctx context.Context, l *life, s stored, t *harness.Turn, body map[string]any) error {
+func (r *follower) sendOrHand(ctx context.Context, l *process, s stored, t *harness.Turn, body map[string]any) error {
 	id, _ := body["messageID"].(string)
 	if !l.hand(t.Request().Message, id, t.ID()) {
 		return r.send(ctx, l, s, body)
 	}
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
-	for range handLooks {
+	for range handChecksMax {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

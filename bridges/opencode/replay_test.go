@@ -20,13 +20,13 @@ import (
 
 // theatre is a broker without services: only the player writes to its log.
 type theatre struct {
-	t      *testing.T
-	ctx    context.Context
-	server *embed.Server
-	bus    *bus.Bus
-	player Player
-	steps  []Step
-	lives  int
+	t         *testing.T
+	ctx       context.Context
+	server    *embed.Server
+	bus       *bus.Bus
+	player    Player
+	steps     []Step
+	processes int
 }
 
 func newTheatre(t *testing.T) *theatre {
@@ -37,7 +37,7 @@ func newTheatre(t *testing.T) *theatre {
 	th := &theatre{t: t, ctx: ctx, server: s, bus: natstest.Bus(t, s)}
 	th.player = Player{Fast: true, OnStep: func(s Step) { th.steps = append(th.steps, s) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
-			th.lives++
+			th.processes++
 			return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
 		}}
 	return th
@@ -96,8 +96,8 @@ func TestPlayDeath(t *testing.T) {
 	if !s.Owned || s.Turn == nil || len(s.Tools) != 2 || len(s.PendingPrompts()) != 1 {
 		t.Errorf("owned %t, turn %v, %d calls, prompts %v", s.Owned, s.Turn, len(s.Tools), s.PendingPrompts())
 	}
-	if n := th.leases(); n != 1 || th.lives != 1 {
-		t.Errorf("%d leases of %d processes", n, th.lives)
+	if n := th.leases(); n != 1 || th.processes != 1 {
+		t.Errorf("%d leases of %d processes", n, th.processes)
 	}
 	if last := th.steps[len(th.steps)-1]; !last.Restart || last.Session != "" {
 		t.Errorf("the death was not reported: %+v", last)
@@ -152,8 +152,8 @@ func TestPlayRestart(t *testing.T) {
 	if slices.Index(kinds, "session.claimed") < slices.Index(kinds, "session.orphaned") {
 		t.Errorf("claimed before it was recovered: %v", kinds)
 	}
-	if s.Epoch != 2 || s.Left != fold.LeftReleased || !slices.Contains(kinds, "session.claimed") || th.lives != 2 {
-		t.Errorf("epoch %d, %q, %v, %d processes", s.Epoch, s.Left, kinds, th.lives)
+	if s.Epoch != 2 || s.Left != fold.LeftReleased || !slices.Contains(kinds, "session.claimed") || th.processes != 2 {
+		t.Errorf("epoch %d, %q, %v, %d processes", s.Epoch, s.Left, kinds, th.processes)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestPlayRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "step 1 of 1: session never-opened") || th.leases() != 0 {
 		t.Errorf("%v, %d leases", err, th.leases())
 	}
-	if err := th.player.Play(th.ctx, nil, false); err != nil || th.lives != 1 {
-		t.Errorf("nothing to play: %v, %d processes", err, th.lives)
+	if err := th.player.Play(th.ctx, nil, false); err != nil || th.processes != 1 {
+		t.Errorf("nothing to play: %v, %d processes", err, th.processes)
 	}
 }

@@ -167,7 +167,7 @@ func (t *Translator) release(s *session) {
 }
 
 func (t *Translator) addHeld(s *session, h held) {
-	at := latest(h.at, t.said)
+	at := latest(h.at, t.stepped)
 	if h.call != nil {
 		t.add(s, at, h.call.begin())
 	} else {

@@ -216,8 +216,8 @@ func TestStrangeInput(t *testing.T) {
 	want, _ := Steps(script(ordinary...))
 	steps, report := Steps(script(slices.Concat(ordinary[:5], strange, ordinary[5:])...))
 	checkSteps(t, steps)
-	if !slices.Equal(said(steps), said(want)) {
-		t.Errorf("got %v, want %v", said(steps), said(want))
+	if !slices.Equal(stepTexts(steps), stepTexts(want)) {
+		t.Errorf("got %v, want %v", stepTexts(steps), stepTexts(want))
 	}
 	wantUnknown := map[string]int{
 		"session.dreamt": 1, "session.status: status hibernating": 1, "session.status: status ": 1,

@@ -26,8 +26,8 @@ func script(lines ...string) []Record {
 	return records
 }
 
-// said returns one text per fact of the steps. The id of a session other than ses_1 precedes its facts.
-func said(steps []Step) []string {
+// stepTexts returns one text per fact of the steps. The id of a session other than ses_1 precedes its facts.
+func stepTexts(steps []Step) []string {
 	var words []string
 	for _, s := range steps {
 		at := ""
@@ -95,8 +95,8 @@ const (
 
 // begun is the beginning of an ordinary turn, with its facts.
 var (
-	begun     = []string{created, asks, asksIt, busy, answers1}
-	begunSaid = []string{"opened //", `message.accepted m1 "do it" synthetic=false`, "turn.started m1 message m1 of="}
+	begun      = []string{created, asks, asksIt, busy, answers1}
+	begunLines = []string{"opened //", `message.accepted m1 "do it" synthetic=false`, "turn.started m1 message m1 of="}
 )
 
 func tool(id, call, state string) string {
@@ -238,7 +238,7 @@ func TestTranslation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(slices.Concat(begun, tt.when)...))
 			checkSteps(t, steps)
-			if got, want := said(steps), slices.Concat(begunSaid, tt.then); !slices.Equal(got, want) {
+			if got, want := stepTexts(steps), slices.Concat(begunLines, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
 		})
@@ -250,7 +250,7 @@ func TestRestarts(t *testing.T) {
 	asked := `question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?","options":[]}],` +
 		`"tool":{"messageID":"a1","callID":"c1"}}`
 	const connected = `server.connected {}`
-	began := slices.Concat(begunSaid, []string{`tool.started c1 bash "ls" {"command":"ls"}`,
+	began := slices.Concat(begunLines, []string{`tool.started c1 bash "ls" {"command":"ls"}`,
 		"prompt.requested q question ? call=c1 1 questions", "restart"})
 	for _, tt := range []struct {
 		name string
@@ -280,7 +280,7 @@ func TestRestarts(t *testing.T) {
 			steps, report := Steps(script(slices.Concat([]string{connected}, begun,
 				[]string{tool("p2", "c1", running), asked, connected}, tt.when)...))
 			checkSteps(t, steps)
-			if got, want := said(steps), slices.Concat(began, tt.then); !slices.Equal(got, want) {
+			if got, want := stepTexts(steps), slices.Concat(began, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
 			if want := []string{"ses_1/prompt/q", "ses_1/tool/c1", "ses_1/turn/m1"}; !slices.Equal(report.Lost, want) ||
@@ -366,7 +366,7 @@ func TestAttachedLate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(tt.when...))
 			checkSteps(t, steps)
-			if got := said(steps); !slices.Equal(got, tt.then) {
+			if got := stepTexts(steps); !slices.Equal(got, tt.then) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(tt.then, "\n  "))
 			}
 		})

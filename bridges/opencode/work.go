@@ -18,8 +18,8 @@ import (
 // idleEvery is how often a session is looked at that has to become idle, or that was asked to run.
 const idleEvery = time.Second
 
-// looksMax is how often a server that was asked to run a message is seen idle before the turn fails.
-const looksMax = 60
+// idleChecksMax is how often a server that was asked to run a message is seen idle before the turn fails.
+const idleChecksMax = 60
 
 // Texts of what became of a prompt after the process that asked had died.
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 // work runs the turns that are requested of this process, until the process or the bridge ends.
-func (r *follower) work(l *life) {
+func (r *follower) work(l *process) {
 	l.waits.Go(func() {
 		err := l.h.Work(l.ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
 			return r.turn(ctx, l, t)
@@ -63,7 +63,7 @@ func wholeRequest(ctx context.Context, t *harness.Turn) (w fold.WorkTurn, err er
 }
 
 // turn runs one requested turn in OpenCode. The events of the server end it.
-func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
+func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error {
 	id := t.Session().ID()
 	w, err := wholeRequest(ctx, t)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *follower) turn(ctx context.Context, l *life, t *harness.Turn) error {
 }
 
 // unless returns why a handler cannot run its turn, unless the turn was ended meanwhile.
-func (r *follower) unless(ctx context.Context, l *life, s stored, err error) error {
+func (r *follower) unless(ctx context.Context, l *process, s stored, err error) error {
 	if ctx.Err() != nil {
 		return r.ended(ctx, l, s)
 	}
@@ -146,7 +146,7 @@ var errAnother = errors.New("another process of the server answers")
 
 // send sends a message until the server has taken or refused it. Sent again, it is the same message: its ids are the
 // same. A process without the mark gets nothing: the turn ends with the process that it was requested of.
-func (r *follower) send(ctx context.Context, l *life, s stored, body map[string]any) error {
+func (r *follower) send(ctx context.Context, l *process, s stored, body map[string]any) error {
 	attempts := 0
 	return r.insist(ctx, "a message", func() error {
 		if attempts++; attempts > 1 && !r.isMarked(l) {
@@ -157,14 +157,14 @@ func (r *follower) send(ctx context.Context, l *life, s stored, body map[string]
 }
 
 // isUndecided reports whether a turn was begun by an earlier bridge, which may have died before it sent the message.
-func (l *life) isUndecided(t *harness.Turn) bool {
+func (l *process) isUndecided(t *harness.Turn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.undecided[t.Session().ID()] == t.ID()
 }
 
 // decideTurn ends the doubt about a turn of an earlier bridge.
-func (l *life) decideTurn(t *harness.Turn) {
+func (l *process) decideTurn(t *harness.Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.undecided[t.Session().ID()] == t.ID() {
@@ -174,7 +174,7 @@ func (l *life) decideTurn(t *harness.Turn) {
 
 // isUnsent finds out whether the bridge that began a turn has died before OpenCode had the message. If OpenCode has it,
 // isUnsent returns after the turn has ended: the events of the server end it, as any turn that OpenCode runs.
-func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool, error) {
+func (r *follower) isUnsent(ctx context.Context, l *process, t *harness.Turn) (bool, error) {
 	id := t.Session().ID()
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
@@ -220,7 +220,7 @@ func (r *follower) isUnsent(ctx context.Context, l *life, t *harness.Turn) (bool
 // workOn makes a turn the one that the next events of its session are about. earlier are the model calls for its
 // message that are not of this turn. With deciding the turn does not end before [follower.decided]. The returned
 // function is called when the handler of the turn is done.
-func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []string, deciding bool) (done func()) {
+func (r *follower) workOn(l *process, t *harness.Turn, message string, earlier []string, deciding bool) (done func()) {
 	id := t.Session().ID()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,7 @@ func (r *follower) workOn(l *life, t *harness.Turn, message string, earlier []st
 // joins makes a turn the rest of a run that still waits for the turn's decisions: the process that asked lives, and
 // recovery closed its turn while no bridge renewed the lease. The server runs on as soon as it has a decision, so the
 // turn has the events of the session from before that. The function that it returns is that of workOn.
-func (r *follower) joins(l *life, t *harness.Turn, n *Snapshot) (done func()) {
+func (r *follower) joins(l *process, t *harness.Turn, n *Snapshot) (done func()) {
 	message := ""
 	if m := decodeMessages(n); lastMessage(m, roleUser, "") >= 0 {
 		message = m[lastMessage(m, roleUser, "")].info.ID
@@ -256,7 +256,7 @@ func (r *follower) joins(l *life, t *harness.Turn, n *Snapshot) (done func()) {
 
 // decided lets a turn end that has joined a run: no decision is on its way there any more, and its handler does not
 // continue it with one.
-func (r *follower) decided(l *life, t *harness.Turn) {
+func (r *follower) decided(l *process, t *harness.Turn) {
 	id := t.Session().ID()
 	r.mu.Lock()
 	u := r.translator.session(id).turn
@@ -279,7 +279,7 @@ func (r *follower) hasJoined(t *harness.Turn) bool {
 }
 
 // runsOn waits for the end of a run that a turn has joined, and that has the turn's decisions.
-func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Turn) error {
+func (r *follower) runsOn(ctx context.Context, l *process, s stored, t *harness.Turn) error {
 	r.mu.Lock()
 	if u := r.translator.session(s.ID).turn; u != nil && u.id == t.ID() {
 		u.awaited, u.deciding = false, false // it runs already
@@ -292,7 +292,7 @@ func (r *follower) runsOn(ctx context.Context, l *life, s stored, t *harness.Tur
 }
 
 // ended returns the error of a handler whose context has ended. A stop aborts the run in OpenCode.
-func (r *follower) ended(ctx context.Context, l *life, s stored) error {
+func (r *follower) ended(ctx context.Context, l *process, s stored) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, harness.ErrStopped) && !errors.Is(cause, harness.ErrEnded) {
 		return r.insist(l.ctx, "stop", func() error {
@@ -304,8 +304,9 @@ func (r *follower) ended(ctx context.Context, l *life, s stored) error {
 
 // follow waits until the events of the server have ended the turn. before is how many answers the message had.
 // A server that took the message, became idle again and answered nothing ends the turn as failed; so does one that does
-// not begin, after looksMax looks. A server needs a while to become busy: it loads its plugins first.
-func (r *follower) follow(ctx context.Context, l *life, s stored, t *harness.Turn, message string, before int) error {
+// not begin, after idleChecksMax looks. A server needs a while to become busy: it loads its plugins first.
+func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.Turn, message string,
+	before int) error {
 	look := time.NewTicker(idleEvery)
 	defer look.Stop()
 	busy, looks := false, 0
@@ -337,7 +338,7 @@ func (r *follower) follow(ctx context.Context, l *life, s stored, t *harness.Tur
 		case answered: // the event about it is on its way
 		case failed != nil:
 			return &harness.FailureError{Failure: *failed}
-		case busy, looks >= looksMax:
+		case busy, looks >= idleChecksMax:
 			return cannot("OpenCode took the message and ran nothing")
 		}
 	}
@@ -370,8 +371,8 @@ func (r *follower) find(ctx context.Context, id string) (s stored, err error) {
 
 // untilIdle returns what a session has when it runs nothing: a message that arrives earlier would be given to the
 // running turn. A session that waits for one of the decisions gets all that it waits for, and brought is true.
-func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.Turn) (n *Snapshot, brought bool,
-	err error) {
+func (r *follower) untilIdle(ctx context.Context, l *process, s stored, t *harness.Turn) (n *Snapshot,
+	brought bool, err error) {
 	if err := l.awaitAbort(ctx, s.ID); err != nil {
 		return nil, false, err
 	}
@@ -391,7 +392,8 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 			return nil, false, cannot("OpenCode does not show this session: %v", err)
 		}
 		if err == nil {
-			if brought, err := r.tellAll(ctx, l, t.Session(), s, n, t.Request().Prompts, join); err != nil || brought {
+			brought, err := r.sendDecisions(ctx, l, t.Session(), s, n, t.Request().Prompts, join)
+			if err != nil || brought {
 				return n, brought, err
 			}
 			if n.Idle {
@@ -406,10 +408,11 @@ func (r *follower) untilIdle(ctx context.Context, l *life, s stored, t *harness.
 	}
 }
 
-// tellAll brings the decisions of a turn to the process that asked, as far as it still waits for them. join is called
-// before the first one, and what it returns at the end. some: the process has taken one. A decision that the process
-// refuses, and for which it still waits, is sent again by the next call. One that came too late is refused in the log.
-func (r *follower) tellAll(ctx context.Context, l *life, log *harness.Session, s stored, n *Snapshot,
+// sendDecisions brings the decisions of a turn to the process that asked, as far as it still waits for them. join is
+// called before the first one, and what it returns at the end. some: the process has taken one. A decision that the
+// process refuses, and for which it still waits, is sent again by the next call. One that came too late is refused in
+// the log.
+func (r *follower) sendDecisions(ctx context.Context, l *process, log *harness.Session, s stored, n *Snapshot,
 	decided []fold.TurnPrompt, join func() (done func())) (some bool, err error) {
 	joined := false
 	for i := range decided {
@@ -430,7 +433,7 @@ func (r *follower) tellAll(ctx context.Context, l *life, log *harness.Session, s
 			defer join()()
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		attempts, err := r.tell(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
+		attempts, err := r.sendDecision(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
 		switch {
 		case err == nil:
 			some = true

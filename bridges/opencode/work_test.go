@@ -164,7 +164,7 @@ func TestLiveSend(t *testing.T) {
 	st.run("ses_1", "msg_000000000001x", "call_1", "bash")
 	st.finish("ses_1", "msg_000000000001x", "call_1")
 	was := st.until("ses_1", "the turn ended", ended)
-	st.say("more")
+	st.replyWith("more")
 	s := st.until("ses_1", "the next turn completed", func(s *fold.State) bool {
 		return completed(s) && s.LastTurn.ID != was.LastTurn.ID
 	})
@@ -214,8 +214,8 @@ func (f *fakeServer) ids(session, role string) (all []string) {
 	return all
 }
 
-// say sends a message to the session as a person does.
-func (st *stage) say(content string) {
+// replyWith sends a message to the session as a person does.
+func (st *stage) replyWith(content string) {
 	st.t.Helper()
 	h, err := harness.Connect(st.t.Context(), harness.Config{ID: "sender", URL: st.server.URL()})
 	if err != nil {
@@ -260,7 +260,7 @@ func TestLiveResumeIsTheSameMessage(t *testing.T) {
 			st.put(session, assistant("b1-"+message, message, nil))
 		}
 	})
-	st.say("more")
+	st.replyWith("more")
 	st.until("ses_1", "the model is called", func(s *fold.State) bool { return s.Turn != nil })
 	natstest.Until(t, "the server runs it", func() bool { return len(st.ids("ses_1", "assistant")) == 2 })
 	st.kill()
@@ -326,7 +326,7 @@ func TestLiveBridgeKilledBeforeItSent(t *testing.T) {
 					st.deaf = "prompt_async"
 				}
 			})
-			st.say("more")
+			st.replyWith("more")
 			natstest.Until(t, "the bridge has sent it, or has tried to", func() bool {
 				st.mu.Lock()
 				defer st.mu.Unlock()
@@ -374,7 +374,7 @@ func TestLiveBridgeKilledBeforeTheModelWasCalled(t *testing.T) {
 			st.status(session, true)
 		}
 	})
-	st.say("more")
+	st.replyWith("more")
 	natstest.Until(t, "the server runs it", func() bool {
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -434,7 +434,7 @@ func TestLiveBridgeKilledBeforeItContinued(t *testing.T) {
 
 // A bridge dies after it has begun the turn of a decision, for which the server that asked still waits. The next bridge
 // brings it.
-func TestLiveBridgeKilledBeforeItTold(t *testing.T) {
+func TestLiveBridgeKilledBeforeItSentADecision(t *testing.T) {
 	st := newStage(t)
 	stop := st.bridge()
 	st.run("ses_1", "msg_1", "call_1", "question")
@@ -476,7 +476,7 @@ func TestLiveSendToAnotherProcess(t *testing.T) {
 	st.bridge()
 	st.idle()
 	st.set(func() { st.deaf = "prompt_async" })
-	st.say("more")
+	st.replyWith("more")
 	natstest.Until(t, "the bridge tries to send", func() bool { return st.deafTo() > 0 })
 	st.kill()
 	asked := 0
@@ -555,7 +555,7 @@ func TestLiveBridgeKilledBeforeItResumed(t *testing.T) {
 					st.put(session, assistant("b1-"+message, message, nil))
 				}
 			})
-			st.say("more")
+			st.replyWith("more")
 			natstest.Until(t, "the server runs it", func() bool { return len(st.ids("ses_1", "assistant")) == 2 })
 			st.kill()
 			st.start()
@@ -605,7 +605,7 @@ func TestLiveSendReplyLost(t *testing.T) {
 	st.bridge()
 	st.idle()
 	st.set(func() { st.mute = "prompt_async" })
-	st.say("more")
+	st.replyWith("more")
 	s := st.until("ses_1", "the turn ended", func(s *fold.State) bool {
 		return ended(s) && s.LastTurn.Message != "msg_000000000001x"
 	})

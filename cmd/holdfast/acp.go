@@ -83,10 +83,10 @@ Without a broker the agent works all the same: this command says so on standard 
 		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
 			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
-			Out: a.Stdout, Say: say, AskTool: tool,
+			Out: a.Stdout, Warn: say, AskTool: tool,
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version,
-				Log: slog.New(&sentences{say: say, last: &lastSentence{}})}}
+				Log: slog.New(&sentences{print: say, last: &lastSentence{}})}}
 		return r.Run(cmd.Context())
 	}
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
@@ -188,14 +188,14 @@ func packageOf(args []string) string {
 
 // sentences is a log that says each warning as a sentence. One that is the same as the last one is not said again.
 type sentences struct {
-	say   func(string)
+	print func(string)
 	attrs []slog.Attr
 	last  *lastSentence
 }
 
 type lastSentence struct {
 	mu   sync.Mutex
-	said string
+	text string
 }
 
 // Enabled implements [slog.Handler].
@@ -214,16 +214,16 @@ func (h *sentences) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(add)
 	h.last.mu.Lock()
 	defer h.last.mu.Unlock()
-	if said != h.last.said {
-		h.last.said = said
-		h.say(said)
+	if said != h.last.text {
+		h.last.text = said
+		h.print(said)
 	}
 	return nil
 }
 
 // WithAttrs implements [slog.Handler].
 func (h *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &sentences{h.say, slices.Concat(h.attrs, attrs), h.last}
+	return &sentences{h.print, slices.Concat(h.attrs, attrs), h.last}
 }
 
 // WithGroup implements [slog.Handler]. Names of groups are not said.

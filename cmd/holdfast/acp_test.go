@@ -46,7 +46,7 @@ func TestNameOfAnAgent(t *testing.T) {
 func TestSentences(t *testing.T) {
 	t.Parallel()
 	var said []string
-	log := slog.New(&sentences{say: func(s string) { said = append(said, s) }, last: &lastSentence{}})
+	log := slog.New(&sentences{print: func(s string) { said = append(said, s) }, last: &lastSentence{}})
 	log.Info("not said")
 	for range 3 {
 		log.With("id", "h").WithGroup("g").Warn("still trying", "err", "no broker")

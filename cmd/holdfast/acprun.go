@@ -77,10 +77,10 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 		c := &acp.Headless{Session: id, Dir: dir, Ready: func(st *session.State) { say(ready(st)) },
 			Text: func(s string) { _, _ = fmt.Fprint(a.Stdout, terminal.CleanLines(s)) },
 			Runner: acp.Runner{Command: agent.Command{Path: args[1], Args: args[2:], Stderr: a.Stderr}, Content: level,
-				Connect: a.timeout, Wait: wait, Restarts: restarts, Say: say, AskTool: tool,
+				Connect: a.timeout, Wait: wait, Restarts: restarts, Warn: say, AskTool: tool,
 				Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 					NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix,
-					Version: version, Log: slog.New(&sentences{say: say, last: &lastSentence{}})}}}
+					Version: version, Log: slog.New(&sentences{print: say, last: &lastSentence{}})}}}
 		return unavailable(harnessID+"/"+id, c.Run(cmd.Context()))
 	}
 	return cmd

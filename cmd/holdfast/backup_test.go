@@ -83,8 +83,8 @@ func (d *drilled) process() *harness.Harness {
 	return h
 }
 
-// says runs a turn.
-func (d *drilled) says(s *harness.Session, text string) {
+// output runs a turn.
+func (d *drilled) output(s *harness.Session, text string) {
 	d.t.Helper()
 	turn, err := s.StartTurn(d.t.Context(), harness.StartOptions{Content: text, Message: "m-" + text[:5], By: "ann"})
 	if err == nil {
@@ -173,15 +173,15 @@ func TestRestoreDrill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.says(s, "before")
-	d.says(s, strings.Repeat("large ", 200_000)) // an object
+	d.output(s, "before")
+	d.output(s, strings.Repeat("large ", 200_000)) // an object
 	file := d.backsUp(dir)
-	d.says(s, "after")
+	d.output(s, "after")
 	late, err := h.Open(t.Context(), "late", harness.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.says(late, "after")
+	d.output(late, "after")
 	runAs(t, login(d.srv, "phoenix"), exitFailed, "restore", file) // onto a cell that is there
 	d.stop()
 	d.loseDisk()
@@ -198,7 +198,7 @@ func TestRestoreDrill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.says(again, "restored")
+	d.output(again, "restored")
 	said := runAs(t, login(d.srv, "root"), exitDone, "events", "agent 1/grows", "--json")
 	if !strings.Contains(said, "before") || strings.Contains(said, "on top") || strings.Contains(said, `"after"`) ||
 		!strings.Contains(said, "restored") {

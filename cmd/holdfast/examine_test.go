@@ -399,8 +399,8 @@ func TestDoctorOnNodes(t *testing.T) {
 	}
 }
 
-// TestDoctorOnWhatServicesNoted: sessions that the ledger has set aside, and steps of the broker's clock.
-func TestDoctorOnWhatServicesNoted(t *testing.T) {
+// TestDoctorOnRecordsOfServices: sessions that the ledger has set aside, and steps of the broker's clock.
+func TestDoctorOnRecordsOfServices(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	found := c.doctor()
 	expect(t, found, "set aside", levelOK, "none")
@@ -457,7 +457,7 @@ func TestDoctorOnTheStore(t *testing.T) {
 	const most = 10 << 20
 	for _, c := range []struct {
 		account, accountMax, logMax, state uint64
-		level, says                        string
+		level, want                        string
 	}{
 		{0, 0, most, most/limitlessPart - 1, levelOK,
 			"2.0 MiB in each copy: HF_LOG 512 bytes of 10.0 MiB, KV_hf_state 1024.0 KiB, KV_hf_leases 1.0 MiB of 2"},
@@ -470,7 +470,7 @@ func TestDoctorOnTheStore(t *testing.T) {
 		p.store(layout.Inspection{Bytes: c.account, BytesMax: c.accountMax, Streams: []layout.StreamState{
 			{Name: "HF_LOG", Bytes: 512, BytesMax: c.logMax}, {Name: "KV_hf_state", Bytes: c.state},
 			{Name: "KV_hf_leases", Bytes: 1 << 20, BytesMax: 2 << 20}}})
-		expect(t, map[string]finding{"store": p.found[0]}, "store", c.level, c.says)
+		expect(t, map[string]finding{"store": p.found[0]}, "store", c.level, c.want)
 	}
 }
 

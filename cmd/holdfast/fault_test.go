@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 )
 
-// TestPlain: the text of an error has no names of packages, at its beginning and at that of each cause.
-func TestPlain(t *testing.T) {
+// TestTextWithoutPackageNames: the text of an error has no names of packages, at its beginning and at that of each
+// cause.
+func TestTextWithoutPackageNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"harness: session x: nats: not found: read it":     "session x: not found: read it",
 		"nats: broker unreachable: read: nats: timeout":    "broker unreachable: read: timeout",

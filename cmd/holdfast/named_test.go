@@ -19,7 +19,7 @@ func TestNamesThatNoSessionHas(t *testing.T) {
 	const harness = "`holdfast sessions --all --harness 'my agent'` lists its sessions"
 	for _, x := range []struct {
 		args  []string
-		says  string
+		want  string
 		other string
 	}{
 		{[]string{"show", "my agent"}, harness, "`holdfast sessions --all` lists them"},
@@ -32,7 +32,7 @@ func TestNamesThatNoSessionHas(t *testing.T) {
 		var out bytes.Buffer
 		p := &Program{Args: append(x.args, "--nats", c.note.NATS), Stdout: &out, Stderr: &out}
 		if code := p.Run(context.WithoutCancel(t.Context())); code != exitFailed ||
-			!strings.Contains(out.String(), x.says) || x.other != "" && strings.Contains(out.String(), x.other) {
+			!strings.Contains(out.String(), x.want) || x.other != "" && strings.Contains(out.String(), x.other) {
 			t.Errorf("%q: exit code %d: %s", x.args, code, &out)
 		}
 	}

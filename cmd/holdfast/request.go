@@ -209,13 +209,13 @@ func waitsOnly(st *session.State, prompt *session.Blocker) (text, how string) {
 		return text, terminal.Clean(fmt.Sprintf("or its question: holdfast answer %s=TEXT",
 			operands(st.Ref().String(), prompt.Questions[0].ID)))
 	}
-	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), sayNo(st.Ref(), prompt)},
+	lines := slices.DeleteFunc([]string{form.Offered(prompt.Questions, refused), rejectHint(st.Ref(), prompt)},
 		func(line string) bool { return line == "" })
 	return text, strings.Join(lines, "\n  ")
 }
 
-// sayNo says how a permission or a plan is refused: its options have no such answer.
-func sayNo(r events.Ref, prompt *session.Blocker) string {
+// rejectHint says how a permission or a plan is refused: its options have no such answer.
+func rejectHint(r events.Ref, prompt *session.Blocker) string {
 	if !isRequest(prompt) {
 		return ""
 	}
@@ -250,7 +250,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, broker *cloc
 		return nil, nil
 	}
 	_, _ = io.WriteString(a.beside, terminal.Prompt(prompt, a.now(ctx, broker), a.style(a.Stderr)))
-	if no := sayNo(events.Ref{Harness: prompt.Harness, Session: prompt.Session}, prompt); no != "" {
+	if no := rejectHint(events.Ref{Harness: prompt.Harness, Session: prompt.Session}, prompt); no != "" {
 		a.printError("  %s", no)
 	}
 	return a.ask(cmd, prompt.Questions)

@@ -76,15 +76,15 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds: withCalm(t),
+		Cmds: scriptCommandsWithRetry(t),
 	})
 }
 
-// withCalm returns all commands of scripts.
+// scriptCommandsWithRetry returns all commands of scripts.
 //
 // calm COMMAND…: run a command that has limits of seconds for real processes. After a failure it runs again, a few
 // times, if the machine or its disk stood still meanwhile; otherwise the script fails, and says which promises broke.
-func withCalm(t *testing.T) map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+func scriptCommandsWithRetry(t *testing.T) map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	const standstill, tries = 300 * time.Millisecond, 5
 	all := maps.Clone(scriptCommands)
 	disk := natstest.FeelDisk(t)

@@ -18,13 +18,13 @@ import (
 type entry struct {
 	Epoch    uint64   `json:"epoch"`              // the session's epoch when the entry was written
 	Message  string   `json:"message,omitempty"`  // the id of the user's message
-	Heard    []string `json:"heard,omitempty"`    // in a summary: the ids of the messages in it, the newest last
+	Messages []string `json:"heard,omitempty"`    // in a summary: the ids of the messages in it, the newest last
 	Answered bool     `json:"answered,omitempty"` // in a summary: no message in it waits for an answer
 	message
 }
 
-// heardMax is the maximum number of message ids in a summary. Only the last turn can be retried.
-const heardMax = 100
+// messagesMax is the maximum number of message ids in a summary. Only the last turn can be retried.
+const messagesMax = 100
 
 // conversation is the list of messages for the model in a session. It is a file with one entry per line. Each entry is
 // on disk before anything depends on it. An entry of a process that had lost the session to a newer one is ignored: its
@@ -133,7 +133,7 @@ func (c *conversation) has(message string) bool { return slices.Contains(c.messa
 // messageIDs returns the ids of the users' messages.
 func (c *conversation) messageIDs() (ids []string) {
 	for _, e := range c.entries {
-		ids = append(ids, e.Heard...)
+		ids = append(ids, e.Messages...)
 		if e.Message != "" {
 			ids = append(ids, e.Message)
 		}
@@ -192,7 +192,7 @@ func (c *conversation) transcript() string {
 // the summary of those steps.
 func (c *conversation) summarise(summary string) error {
 	ids := c.messageIDs()
-	entries := []entry{{Heard: ids[max(0, len(ids)-heardMax):], Answered: c.answered(),
+	entries := []entry{{Messages: ids[max(0, len(ids)-messagesMax):], Answered: c.answered(),
 		message: message{Role: "user", Content: summaryWords + summary}}}
 	last := -1
 	for i, e := range c.entries {

@@ -177,7 +177,7 @@ func TestFindingsAreForThoseWhoHaveLoggedIn(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, cookies string
-		says          error
+		want          error
 		status        int
 		body          string
 	}{
@@ -190,7 +190,7 @@ func TestFindingsAreForThoseWhoHaveLoggedIn(t *testing.T) {
 		{"a removed user", annsOwn, errRefused, 401, "refuse"},
 		{"brokers that are away", annsOwn, errAway, 502, "cannot be asked"},
 	} {
-		says = c.says
+		says = c.want
 		got := ask(t, h, http.MethodGet, doctorPath, map[string]string{"Cookie": c.cookies})
 		if got.status != c.status || !strings.Contains(got.body, c.body) ||
 			got.status != http.StatusOK && strings.Contains(got.body, "found") ||

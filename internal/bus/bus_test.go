@@ -31,7 +31,7 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  bus.Config
 		want error
-		says string
+		text string
 	}{
 		"too old": {bus.Config{URL: natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t)},
 			bus.ErrTooOld, bus.ServerVersionMin},
@@ -55,8 +55,8 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 			if err == nil {
 				b.Close()
 			}
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("Open = %v, want %v saying %q", err, c.want, c.says)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("Open = %v, want %v saying %q", err, c.want, c.text)
 			}
 			if strings.Contains(fmt.Sprint(err), "a:x@") {
 				t.Errorf("Open = %v tells a password", err)

@@ -237,9 +237,9 @@ func TestNotAcknowledged(t *testing.T) {
 	natstest.Until(t, "the decision", func() bool { return w.state("s").Turn == nil })
 }
 
-// TestLook: a requested look happens though nothing changes: in this process, and in its successor, which has only the
-// durable alarm.
-func TestLook(t *testing.T) {
+// TestCheckAt: a requested look happens though nothing changes: in this process, and in its successor, which has only
+// the durable alarm.
+func TestCheckAt(t *testing.T) {
 	for name, successor := range map[string]bool{"this process": false, "its successor": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -423,9 +423,9 @@ func TestWindowFollowsTheBroker(t *testing.T) {
 	}
 }
 
-// TestWakesOfAnotherClock: a wake from before the clock was set only causes a look. After clear, wakes of earlier
+// TestChecksOfAnotherClock: a wake from before the clock was set only causes a look. After clear, wakes of earlier
 // epochs are ignored.
-func TestWakesOfAnotherClock(t *testing.T) {
+func TestChecksOfAnotherClock(t *testing.T) {
 	q, began := newCheckQueue(), time.Now()
 	set := func(name string, epoch uint64) {
 		q.set(&check{ref: ref(name), seq: 1, at: began, epoch: epoch, ready: &ready{}})
@@ -450,8 +450,8 @@ func TestWakesOfAnotherClock(t *testing.T) {
 	}
 }
 
-// TestWakes: each session has one wake, that of the newest decision, and the earliest wake is first.
-func TestWakes(t *testing.T) {
+// TestCheckQueue: each session has one wake, that of the newest decision, and the earliest wake is first.
+func TestCheckQueue(t *testing.T) {
 	q, began := newCheckQueue(), time.Now()
 	set := func(name string, seq uint64, after time.Duration) {
 		q.set(&check{ref: ref(name), seq: seq, at: began.Add(after)})

@@ -90,7 +90,7 @@ func TestForeignDirectoriesAreRefusedUnchanged(t *testing.T) {
 	for _, c := range []struct {
 		name, dir string
 		want      error
-		says      string
+		text      string
 	}{
 		{"a file", file, ErrNotOurs, "is a file"},
 		{"other files", full, ErrNotOurs, "thesis.tex"},
@@ -101,8 +101,8 @@ func TestForeignDirectoriesAreRefusedUnchanged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before, _ := os.ReadDir(c.dir)
 			_, err := start(t, Config{Dir: c.dir})
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
-				t.Fatalf("Start = %v, want %v saying %q", err, c.want, c.says)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Fatalf("Start = %v, want %v saying %q", err, c.want, c.text)
 			}
 			if after, _ := os.ReadDir(c.dir); len(after) != len(before) {
 				t.Errorf("%d files became %d", len(before), len(after))

@@ -51,7 +51,7 @@ type group struct {
 
 	// of the goroutine in run alone
 	streams map[string]*files
-	noted   map[string]uint64 // the marks in the mirror
+	marked  map[string]uint64 // the marks in the mirror
 	sweeps  uint64
 	log     zerolog.Logger
 }
@@ -112,7 +112,7 @@ func newGroup(dir string, fail func(error), log zerolog.Logger) (*group, error) 
 		g.streams[filepath.Base(home)] = &files{home: home, index: index, seen: last.Seq, mark: last.Seq}
 		g.marks[filepath.Base(home)] = last.Seq
 	}
-	g.noted = was.Marks
+	g.marked = was.Marks
 	return g, g.mirror.note(mirrorState{Boot: boot(), Marks: was.Marks})
 }
 
@@ -328,13 +328,13 @@ func (g *group) note() error {
 	g.mu.Lock()
 	marks := maps.Clone(g.marks)
 	g.mu.Unlock()
-	if maps.Equal(marks, g.noted) {
+	if maps.Equal(marks, g.marked) {
 		return nil
 	}
 	if err := g.mirror.note(mirrorState{Boot: boot(), Marks: marks}); err != nil {
 		return err
 	}
-	g.noted = marks
+	g.marked = marks
 	return nil
 }
 

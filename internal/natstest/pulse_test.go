@@ -19,8 +19,9 @@ func (*recorder) Cleanup(func())                 {}
 func (j *recorder) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
 func (j *recorder) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
 
-// TestCalm: the error of a scenario is returned at once, unless the machine stalled; then it runs a few times more.
-func TestCalm(t *testing.T) {
+// TestRetryStalled: the error of a scenario is returned at once, unless the machine stalled; then it runs a few times
+// more.
+func TestRetryStalled(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		name     string

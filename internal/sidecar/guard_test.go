@@ -280,7 +280,7 @@ func TestNoNewsForTheDead(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	p.hears("turn")
+	p.receives("turn")
 	p.dies()
 	select {
 	case m := <-p.asked:
@@ -391,7 +391,7 @@ func TestIgnoredNotification(t *testing.T) {
 	w := newWorld(t)
 	log := &logged{}
 	p := w.connected(log.log)
-	p.tells("turn.usage", object{"turn": 1})
+	p.notifies("turn.usage", object{"turn": 1})
 	natstest.Until(t, "the line of the log", func() bool { return log.has("a notification of the agent had no") })
 }
 
@@ -426,7 +426,7 @@ func TestBrokenPipeAfterClose(t *testing.T) {
 	w := newWorld(t)
 	p := w.worksUntil("turn.cancelled")
 	w.send("m1", "deploy")
-	m, _ := p.hears("turn")
+	m, _ := p.receives("turn")
 	p.begins("close", object{})
 	p.answers(m, nil)
 	w.until("released", func(st *session.State) bool { return st.Left == session.LeftReleased })
@@ -444,13 +444,13 @@ func TestBrokenPipeWithinATurn(t *testing.T) {
 	w := newWorld(t)
 	p := w.worksUntil("sesame")
 	w.send("m1", "deploy")
-	_, turn := p.hears("turn")
+	_, turn := p.receives("turn")
 	p.begins("sesame", object{})
 	if err := p.end(); !errors.Is(err, sidecar.ErrGone) || !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%v", err)
 	}
 	p, _, _ = w.works(object{})
-	m, again := p.hears("turn")
+	m, again := p.receives("turn")
 	if again["turn"] != turn["turn"] {
 		t.Errorf("the turn is %v, was %v", again, turn)
 	}
@@ -463,12 +463,12 @@ func TestIdempotentStep(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	_, turn := p.hears("turn")
+	_, turn := p.receives("turn")
 	step := object{"name": "deploy", "idempotent": true}
 	p.wants("turn.step_begin", at(turn, step))
 	p.dies()
 	p, _, _ = w.works(object{})
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	begun := p.wants("turn.step_begin", at(turn, step))
 	if begun["run"] != true {
 		t.Fatalf("%v", begun)
@@ -483,7 +483,7 @@ func TestOpenedAgain(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	p.wants("open", object{"session": "shop"})
 	p.wants("turn.content", at(turn, nil))
 	p.answers(m, nil)
@@ -501,7 +501,7 @@ func TestSessionsThatTheAgentDidNotOpen(t *testing.T) {
 	p.wants("ready", object{})
 	p.begins("work", object{"compact": true})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	p.wants("turn.content", at(turn, nil))
 	p.wants("session.state", object{"session": "shop"})
 	p.answers(m, nil)
@@ -514,7 +514,7 @@ func TestSessionsThatTheAgentDidNotOpen(t *testing.T) {
 		text  string // of the failure; empty: none
 	}{{&sidecar.Error{Message: "no model"}, "no model"}, {7, "cannot unmarshal"}, {object{"used_after": 10}, ""}} {
 		w.request("compaction", "compact", object{"by": "ada"})
-		m, _ = p.hears("compact")
+		m, _ = p.receives("compact")
 		p.wants("session.state", object{"session": "shop"})
 		p.answers(m, c.reply)
 		st := w.compacted(c.text == "")
@@ -541,9 +541,9 @@ func TestNoOptions(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{"options": true})
 	w.send("m1", "deploy")
-	m, _ := p.hears("options")
+	m, _ := p.receives("options")
 	p.answers(m, nil)
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	if options, ok := turn["options"]; ok {
 		t.Errorf("the options are %v", options)
 	}
@@ -563,7 +563,7 @@ func TestCancelledOnce(t *testing.T) {
 		}
 	}
 	w.request("ledger", "stop", object{"by": "ada", "reason": "wrong shop", "force": true})
-	p.hears("turn.cancelled")
+	p.receives("turn.cancelled")
 	for range 20 { // another notification would stand before one of these replies
 		p.wants("session.state", object{"session": "shop"})
 	}
@@ -607,7 +607,7 @@ func TestEndThatIsRefused(t *testing.T) {
 	default:
 	}
 	w.request("ledger", "stop", object{"by": "ada", "reason": "wrong shop", "force": true})
-	if _, params := p.hears("turn.cancelled"); params["turn"] != turn["turn"] {
+	if _, params := p.receives("turn.cancelled"); params["turn"] != turn["turn"] {
 		t.Errorf("%v", params)
 	}
 	p.wants("turn.stop", at(turn, object{"actor": "person"}))

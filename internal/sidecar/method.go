@@ -131,12 +131,12 @@ func (a *agent) connect(ctx context.Context, p Connect) (Connected, error) {
 		return Connected{}, err
 	}
 	a.h, a.phase = h, connected
-	context.AfterFunc(h.Context(), func() { a.tellLost(h) })
+	context.AfterFunc(h.Context(), func() { a.notifyLost(h) })
 	return Connected{Protocol: Protocol, Incarnation: h.Incarnation()}, nil
 }
 
-// tellLost tells the agent why its process may do nothing more. An end that it asked for is no news.
-func (a *agent) tellLost(h *harness.Harness) {
+// notifyLost tells the agent why its process may do nothing more. An end that it asked for is no news.
+func (a *agent) notifyLost(h *harness.Harness) {
 	a.mu.Lock()
 	lives := a.phase == connected
 	a.mu.Unlock()

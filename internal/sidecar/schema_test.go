@@ -142,13 +142,13 @@ func TestEveryVerb(t *testing.T) {
 	p, _, _ := w.works(object{"options": true, "compact": true})
 	e := &everyVerb{world: w, peer: p}
 	sent := p.wants("send", object{"session": "shop", "content": "deploy", "synthetic": true})
-	m, _ := p.hears("options")
+	m, _ := p.receives("options")
 	p.answers(m, object{"model": "opus"})
-	m, e.turn = p.hears("turn")
+	m, e.turn = p.receives("turn")
 	if e.turn["message"] != sent["id"] || e.turn["options"].(object)["model"] != "opus" || e.turn["synthetic"] != true {
 		t.Errorf("the turn is %v", e.turn)
 	}
-	p.tells("turn.usage", e.with(object{"model": "opus", "tokens": object{"input": 100}, "context_limit": 1000}))
+	p.notifies("turn.usage", e.with(object{"model": "opus", "tokens": object{"input": 100}, "context_limit": 1000}))
 	p.wants("turn.usage", e.with(object{"tokens": object{"input": 101}}))
 	e.ofCalls(t)
 	e.ofQuestions(t)
@@ -159,7 +159,7 @@ func TestEveryVerb(t *testing.T) {
 	p.wants("turn.complete", e.with(object{"finish": "stop"}))
 	p.answers(m, nil)
 	w.request("compaction", "compact", object{"by": "ada"})
-	m, compaction := p.hears("compact")
+	m, compaction := p.receives("compact")
 	if compaction["session"] != "shop" || compaction["compaction"] == "" {
 		t.Errorf("the compaction is %v", compaction)
 	}
@@ -167,7 +167,7 @@ func TestEveryVerb(t *testing.T) {
 	w.compacted(true)
 	e.ofTurns(t)
 	e.ofSessions(t)
-	p.tells("cancel", object{"id": 1})
+	p.notifies("cancel", object{"id": 1})
 	p.wants("close", object{})
 	p.called["cancel"] = true
 	for _, v := range sidecar.Verbs() {

@@ -24,7 +24,7 @@ func TestTurn(t *testing.T) {
 	w := newWorld(t)
 	p, id, work := w.works(object{})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	if turn["session"] != "shop" || turn["cause"] != "message" || turn["content"] != "deploy" {
 		t.Errorf("the turn is %v", turn)
 	}
@@ -54,7 +54,7 @@ func TestTurn(t *testing.T) {
 	if st.LastTurn.Error.Kind != "network" {
 		t.Errorf("the turn failed as %+v", st.LastTurn.Error)
 	}
-	m, turn = p.hears("turn")
+	m, turn = p.receives("turn")
 	question["turn"], begin["turn"] = turn["turn"], turn["turn"]
 	if answer := p.wants("turn.ask_once", question); answer["choice"] != "staging" {
 		t.Errorf("the kept answer is %v", answer)
@@ -69,7 +69,7 @@ func TestTurn(t *testing.T) {
 	p.fails("ended", "turn.content", at(turn, nil))
 	p.fails("unknown", "turn.content", object{"session": "shop", "turn": "other"})
 	p.fails("running", "work", object{})
-	p.tells("cancel", object{"id": json.RawMessage(id)})
+	p.notifies("cancel", object{"id": json.RawMessage(id)})
 	if m := take(t, "the end of work", work); m.Error != nil {
 		t.Errorf("work ended with %+v", m.Error)
 	}
@@ -90,7 +90,7 @@ func TestStepFails(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	for n := range 2 {
 		begun := p.wants("turn.step_begin", at(turn, object{"name": "deploy"}))
 		if begun["run"] != true {
@@ -114,7 +114,7 @@ func TestDeathWithinAStep(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	_, turn := p.hears("turn")
+	_, turn := p.receives("turn")
 	p.wants("turn.step_begin", at(turn, object{"name": "deploy"}))
 	_, asked := p.begins("turn.ask", at(turn, object{"prompt": object{"id": "p1", "title": "Well?",
 		"questions": []object{{"id": "q", "question": "Well?"}}}}))
@@ -132,7 +132,7 @@ func TestDeathWithinAStep(t *testing.T) {
 		t.Errorf("stored after the death: %d to %d, turn %+v, calls %v", before.Seq, after.Seq, after.Turn, after.Tools)
 	}
 	p, _, _ = w.works(object{})
-	m, again := p.hears("turn")
+	m, again := p.receives("turn")
 	e := p.fails("outcome_unknown", "turn.step_begin", at(again, object{"name": "deploy"}))
 	if e.Error.Data.Step != "deploy" || e.Error.Data.Reason == "" || e.Error.Code != 409 {
 		t.Errorf("%+v", e.Error)
@@ -164,7 +164,7 @@ func TestDeathAfterClose(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	p.hears("turn")
+	p.receives("turn")
 	p.begins("close", object{})
 	if err := p.w.Close(); err != nil {
 		t.Fatal(err)
@@ -182,13 +182,13 @@ func TestStop(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	begun := p.wants("turn.step_begin", at(turn, object{"name": "deploy"}))
 	_, asked := p.begins("turn.ask_once", at(turn, object{"name": "well", "questions": []object{{"id": "q",
 		"question": "Well?"}}}))
 	w.until("the question", func(st *session.State) bool { return st.BlockedBy() != "" })
 	w.request("ledger", "stop", object{"by": "ada", "reason": "wrong shop", "force": true})
-	_, cancelled := p.hears("turn.cancelled")
+	_, cancelled := p.receives("turn.cancelled")
 	data := cancelled["error"].(object)["data"].(object)
 	if cancelled["turn"] != turn["turn"] || data["error"] != "stopped" || data["by"] != "ada" ||
 		data["reason"] != "wrong shop" {
@@ -210,7 +210,7 @@ func TestShutdown(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	m, turn := p.hears("turn")
+	m, turn := p.receives("turn")
 	p.stop()
 	seen := map[string]object{}
 	for range 2 { // in any order
@@ -243,7 +243,7 @@ func TestShutdownOfAnAgentThatDies(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
 	w.send("m1", "deploy")
-	p.hears("turn")
+	p.receives("turn")
 	p.stop()
 	take(t, "the shutdown", p.asked)
 	if err := p.w.Close(); err != nil {
@@ -291,7 +291,7 @@ func TestReplacedAgent(t *testing.T) {
 	w := newWorld(t)
 	old, _, work := w.works(object{})
 	w.connected()
-	_, params := old.hears("lost")
+	_, params := old.receives("lost")
 	e := params["error"].(object)
 	want := fmt.Sprintf("another process of harness %q has started", shop.Harness)
 	if text := e["message"].(string); e["data"].(object)["error"] != "fenced" || !strings.Contains(text, want) {
@@ -326,7 +326,7 @@ func TestMessages(t *testing.T) {
 		{`{"id":true,"method":"ready","jsonrpc":"2.0"}`, "invalid"},
 		{`{"jsonrpc":"2.0"}`, "invalid"},
 	} {
-		p.says([]byte(c.line))
+		p.write([]byte(c.line))
 		if m := take(t, c.line, p.stray); m.name() != c.name || m.Error.Code >= 0 {
 			t.Errorf("%s: %+v, want %s", c.line, m.Error, c.name)
 		}
@@ -363,18 +363,18 @@ func TestMessages(t *testing.T) {
 	p.mu.Lock()
 	p.replies[`"a"`] = old
 	p.mu.Unlock()
-	p.says([]byte(`{"jsonrpc":"1.0","id":"a","method":"ready"}`)) // its id can be replied to
+	p.write([]byte(`{"jsonrpc":"1.0","id":"a","method":"ready"}`)) // its id can be replied to
 	if m := take(t, "the reply", old); m.name() != "invalid" {
 		t.Errorf("%+v", m.Error)
 	}
-	p.says(nil) // an empty line is nothing
-	p.tells("nonsense", object{})
-	p.tells("close", object{})               // it stores, so it needs an id
-	p.tells("turn.usage", object{"turn": 1}) // wrong params
-	p.tells("cancel", object{"id": "other"}) // no such request
-	p.says([]byte(`{"jsonrpc":"2.0","id":"s1","result":1}`))
-	p.says([]byte(`{"jsonrpc":"2.0","id":7,"result":1}`))
-	p.says([]byte(`{"jsonrpc":"2.0","result":1}`))
+	p.write(nil) // an empty line is nothing
+	p.notifies("nonsense", object{})
+	p.notifies("close", object{})               // it stores, so it needs an id
+	p.notifies("turn.usage", object{"turn": 1}) // wrong params
+	p.notifies("cancel", object{"id": "other"}) // no such request
+	p.write([]byte(`{"jsonrpc":"2.0","id":"s1","result":1}`))
+	p.write([]byte(`{"jsonrpc":"2.0","id":7,"result":1}`))
+	p.write([]byte(`{"jsonrpc":"2.0","result":1}`))
 	p.wants("connect", object{"id": "deployer"})
 	p.fails("connected", "connect", object{"id": "deployer"})
 	p.fails("not_found", "session.state", object{"session": "shop"})
@@ -404,7 +404,7 @@ func TestLongLine(t *testing.T) {
 	if _, err := io.Copy(p.w, &endless{sidecar.LineBytesMax + 1}); err != nil {
 		t.Fatal(err)
 	}
-	p.says(nil)
+	p.write(nil)
 	if m := take(t, "the refusal", p.stray); m.name() != "too_large" || m.Error.Code != 413 {
 		t.Errorf("%+v", m.Error)
 	}
@@ -414,7 +414,7 @@ func TestLongLine(t *testing.T) {
 	p.mu.Lock()
 	p.replies[`"long"`] = reply
 	p.mu.Unlock()
-	p.says(append(line, `"}`...))
+	p.write(append(line, `"}`...))
 	if m := take(t, "the reply", reply); m.name() != "no_method" || len(m.Error.Message) > 1000 {
 		t.Errorf("%.200q", m.Error.Message)
 	}
@@ -444,11 +444,11 @@ func TestSameID(t *testing.T) {
 		"questions": []object{{"id": "q", "question": "Well?"}}}})
 	w.until("the question", func(st *session.State) bool { return st.Prompts["p1"] != nil })
 	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session.state","params":{"session":"shop"}}`, id)
-	p.says([]byte(line))
+	p.write([]byte(line))
 	if m := take(t, "the refusal", p.stray); m.name() != "invalid" {
 		t.Errorf("%+v", m.Error)
 	}
-	p.tells("cancel", object{"id": json.RawMessage(id)})
+	p.notifies("cancel", object{"id": json.RawMessage(id)})
 	if m := take(t, "the first", first); m.name() != "cancelled" {
 		t.Errorf("%+v %s", m.Error, m.Result)
 	}
@@ -456,7 +456,7 @@ func TestSameID(t *testing.T) {
 	p.mu.Lock()
 	p.replies[id], p.methods[id] = reply, "session.state"
 	p.mu.Unlock()
-	p.says([]byte(line)) // it is free again
+	p.write([]byte(line)) // it is free again
 	if m := take(t, "the state", reply); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
@@ -544,7 +544,7 @@ func TestManyRequests(t *testing.T) {
 		return take(t, "a reply", reply).name() == "busy"
 	})
 	for _, id := range ids {
-		p.tells("cancel", object{"id": json.RawMessage(id)})
+		p.notifies("cancel", object{"id": json.RawMessage(id)})
 	}
 	for _, reply := range waiting {
 		take(t, "the end of an ask", reply)
@@ -557,15 +557,15 @@ func TestCompactionFails(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{"compact": true})
 	w.request("compaction", "compact", object{"by": "ada"})
-	m, _ := p.hears("compact")
+	m, _ := p.receives("compact")
 	p.answers(m, object{"used_after": 10, "summary": " "})
 	if st := w.compacted(false); st.LastCompaction.Error.Kind != "bad_summary" {
 		t.Errorf("%+v", st.LastCompaction.Error)
 	}
 	w.request("compaction", "compact", object{"by": "ada"})
-	_, compaction := p.hears("compact")
-	p.tells("cancel", object{"id": json.RawMessage("4")}) // work
-	_, cancelled := p.hears("compaction.cancelled")
+	_, compaction := p.receives("compact")
+	p.notifies("cancel", object{"id": json.RawMessage("4")}) // work
+	_, cancelled := p.receives("compaction.cancelled")
 	if cancelled["compaction"] != compaction["compaction"] {
 		t.Errorf("%v", cancelled)
 	}
@@ -581,16 +581,16 @@ func TestOptionsFail(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{"options": true})
 	w.send("m1", "deploy")
-	m, _ := p.hears("options")
+	m, _ := p.receives("options")
 	p.answers(m, &sidecar.Error{Message: "no model is chosen"})
 	st := w.outcome(session.OutcomeFailed)
 	if e := st.LastTurn.Error; e.Kind != "runtime_not_ready" || !strings.Contains(e.Text, "no model is chosen") {
 		t.Errorf("%+v", e)
 	}
 	w.send("m2", "deploy")
-	m, _ = p.hears("options")
+	m, _ = p.receives("options")
 	p.answers(m, nil)
-	m, _ = p.hears("turn")
+	m, _ = p.receives("turn")
 	p.answers(m, nil)
 	w.until("completed", func(st *session.State) bool { return st.LastTurn.Outcome == session.OutcomeCompleted })
 }
@@ -617,7 +617,7 @@ func TestFailures(t *testing.T) {
 		{sidecar.Error{Message: "x", Data: &sidecar.ErrorData{Error: "shutdown"}}, "handler_error"},
 	} {
 		w.send(fmt.Sprint("m", n), "deploy")
-		m, turn := p.hears("turn")
+		m, turn := p.receives("turn")
 		p.answers(m, &c.e)
 		st := w.until("the failure", func(st *session.State) bool {
 			return st.LastTurn != nil && st.LastTurn.ID == turn["turn"]

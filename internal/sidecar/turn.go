@@ -100,8 +100,8 @@ func (a *agent) finish(j *job) {
 	}
 }
 
-// tell tells the agent that the context of a turn has ended, unless the agent knows that.
-func (a *agent) tell(j *job) {
+// notifyEnded tells the agent that the context of a turn has ended, unless the agent knows that.
+func (a *agent) notifyEnded(j *job) {
 	a.mu.Lock()
 	silent := j.ending || j.over || j.notified || a.phase == ended
 	j.notified = j.notified || !silent
@@ -154,7 +154,7 @@ func (a *agent) runTurn(ctx context.Context, t *harness.Turn) error {
 	defer a.finish(j)
 	stop := func() bool { return true }
 	m, err := a.ask(methodTurn, Turn{Session: t.Session().ID(), WorkTurn: t.Request()},
-		func() { stop = context.AfterFunc(ctx, func() { a.tell(j) }) })
+		func() { stop = context.AfterFunc(ctx, func() { a.notifyEnded(j) }) })
 	defer stop()
 	switch {
 	case err != nil:
@@ -240,7 +240,7 @@ func (a *agent) runs(t *harness.Turn) Turn {
 	}
 	a.mu.Unlock()
 	j := a.begin(t, t.Context())
-	context.AfterFunc(j.ctx, func() { a.tell(j) })
+	context.AfterFunc(j.ctx, func() { a.notifyEnded(j) })
 	return turnOf(t)
 }
 
@@ -355,7 +355,7 @@ func (a *agent) ends(id, turn string, end func(*harness.Turn) error) (Nothing, e
 	j.ending = false
 	a.mu.Unlock()
 	if j.ctx.Err() != nil {
-		a.tell(j)
+		a.notifyEnded(j)
 	}
 	return Nothing{}, err
 }

@@ -157,8 +157,8 @@ func (p *peer) read(r io.Reader) {
 	}
 }
 
-// says writes one line.
-func (p *peer) says(line []byte) {
+// write writes one line.
+func (p *peer) write(line []byte) {
 	p.t.Helper()
 	if _, err := p.w.Write(append(bytes.TrimSpace(line), '\n')); err != nil {
 		p.t.Fatal(err)
@@ -179,18 +179,18 @@ func (p *peer) begins(method string, params any) (id string, reply chan message)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.says(line)
+	p.write(line)
 	return id, reply
 }
 
-// tells sends a notification.
-func (p *peer) tells(method string, params any) {
+// notifies sends a notification.
+func (p *peer) notifies(method string, params any) {
 	p.t.Helper()
 	line, err := json.Marshal(object{"jsonrpc": "2.0", "method": method, "params": params})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.says(line)
+	p.write(line)
 }
 
 // calls sends a request and waits for its reply.
@@ -224,8 +224,8 @@ func (p *peer) fails(name, method string, params any) message {
 	return m
 }
 
-// hears waits for a request or a notification of the sidecar.
-func (p *peer) hears(method string) (m message, params object) {
+// receives waits for a request or a notification of the sidecar.
+func (p *peer) receives(method string) (m message, params object) {
 	p.t.Helper()
 	m = take(p.t, method, p.asked)
 	if m.Method != method {
@@ -249,7 +249,7 @@ func (p *peer) answers(m message, result any) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.says(line)
+	p.write(line)
 }
 
 // dies ends the agent's stream without close, and waits for the end of the sidecar.

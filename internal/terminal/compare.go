@@ -14,8 +14,8 @@ import (
 // aspect is one thing that a person asks about a session: its phase, or a turn, a call, a prompt, a message.
 type aspect struct{ what, id string }
 
-// said is what a document says about an aspect.
-type said struct {
+// state is what a document says about an aspect.
+type state struct {
 	name  string // a tool's name, a prompt's kind
 	text  string
 	ended bool
@@ -56,15 +56,15 @@ func Compare(before, after *session.State, st Style) string {
 }
 
 // aspects returns what a document says, without its history, its places in the log and its counters.
-func aspects(s *session.State) map[aspect]said {
-	all := map[aspect]said{}
+func aspects(s *session.State) map[aspect]state {
+	all := map[aspect]state{}
 	add := func(what, id, name, format string, args ...any) {
 		if text := strings.TrimSpace(fmt.Sprintf(format, args...)); text != "" {
-			all[aspect{what, id}] = said{name: name, text: text}
+			all[aspect{what, id}] = state{name: name, text: text}
 		}
 	}
 	for _, e := range s.Recent {
-		all[aspect{e.Entity, e.ID}] = said{name: e.Name, text: outcome(e.Outcome, e.Reason), ended: true}
+		all[aspect{e.Entity, e.ID}] = state{name: e.Name, text: outcome(e.Outcome, e.Reason), ended: true}
 	}
 	add("phase", "", "", "%s", s.Phase)
 	if s.Owned {

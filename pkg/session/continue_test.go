@@ -38,17 +38,17 @@ func TestContinuationsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		by     events.Writer
 		person string // in whose name the service says it
-		says   events.Fact
+		fact   events.Fact
 		again  bool
 	}{
-		"a person decides":          {by: events.WriterLedger, says: answering("p2"), again: true},
-		"a person sends a message":  {by: events.WriterCompaction, says: message(false), again: true},
-		"a person asks for a turn":  {by: events.WriterRetry, person: "ada", says: resume, again: true},
-		"a service asks for a turn": {by: events.WriterRetry, says: resume},
-		"a service sends a message": {by: events.WriterCompaction, says: message(true)},
-		"the harness takes input":   {by: events.WriterHarness, says: message(false)},
+		"a person decides":          {by: events.WriterLedger, fact: answering("p2"), again: true},
+		"a person sends a message":  {by: events.WriterCompaction, fact: message(false), again: true},
+		"a person asks for a turn":  {by: events.WriterRetry, person: "ada", fact: resume, again: true},
+		"a service asks for a turn": {by: events.WriterRetry, fact: resume},
+		"a service sends a message": {by: events.WriterCompaction, fact: message(true)},
+		"the harness takes input":   {by: events.WriterHarness, fact: message(false)},
 		"the harness decides": {by: events.WriterHarness,
-			says: events.PromptAnswered{Prompt: "p2", By: "policy"}},
+			fact: events.PromptAnswered{Prompt: "p2", By: "policy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
@@ -72,7 +72,7 @@ func TestContinuationsAreBounded(t *testing.T) {
 				t.Errorf("held after a turn that brought it: %+v, phase %s", f.s.Continuations, f.s.Phase)
 			}
 			f.append(events.WriterHarness, asking("p2", ""), events.PromptUnattended{Prompt: "p2"})
-			f.person(c.by, c.person, c.says)
+			f.person(c.by, c.person, c.fact)
 			if again := f.s.Continuations.Count == 0; again != c.again {
 				t.Errorf("%+v", f.s.Continuations)
 			}

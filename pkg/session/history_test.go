@@ -85,8 +85,8 @@ func failure(t *rapid.T) events.Failure {
 	return events.Failure{Kind: kind, Text: "x"}
 }
 
-// lives are facts about a session's life.
-func lives(t *rapid.T, s *session.State) events.Fact {
+// ownerFact are facts about a session's life.
+func ownerFact(t *rapid.T, s *session.State) events.Fact {
 	incarnation := fmt.Sprint(15 + below(t, "incarnation", 11))
 	switch below(t, "life", 10) {
 	case 0:
@@ -274,7 +274,7 @@ func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []
 		case s.Epoch > 0 && !s.Owned && i == 0 && chance(t, "claim", 40):
 			f = events.SessionClaimed{Incarnation: newer(s)}
 		default:
-			f = oneOf(t, "family", lives, turns, turns, turns, turns, asks, asks, asks, asks, asks)(t, s)
+			f = oneOf(t, "family", ownerFact, turns, turns, turns, turns, asks, asks, asks, asks, asks)(t, s)
 		}
 		if c.Writer == "" {
 			c.Writer = oneOf(t, "writer", events.Lookup(f.Kind()).By...)

@@ -12,12 +12,12 @@ import (
 
 // replay goes through a history and looks, after each commit, at all that must hold.
 type replay struct {
-	t     *rapid.T
-	s     *session.State
-	src   session.Source
-	said  []events.Event    // what counted, in order
-	epoch uint64            // of the newest fact that counted
-	ended map[string]string // outcome by entity and id
+	t       *rapid.T
+	s       *session.State
+	src     session.Source
+	written []events.Event    // what counted, in order
+	epoch   uint64            // of the newest fact that counted
+	ended   map[string]string // outcome by entity and id
 
 	older      *session.State // when the views were written last, some commits ago
 	olderViews *views
@@ -31,7 +31,7 @@ func (h *replay) next(c *events.Commit) {
 			continue
 		}
 		h.counts(before, c, e)
-		h.said = append(h.said, e)
+		h.written = append(h.written, e)
 	}
 	h.endings()
 	h.pending()

@@ -11,15 +11,15 @@ import (
 // twin is a model of a session that is too simple to be wrong: it reads all facts that counted from the first one each
 // time, with one loop for each question.
 type twin struct {
-	said  []events.Event
-	turn  []string          // the open turn after each fact
-	calls []map[string]bool // the open calls after each fact: whether in the background
-	ended map[string]string
+	written []events.Event
+	turn    []string          // the open turn after each fact
+	calls   []map[string]bool // the open calls after each fact: whether in the background
+	ended   map[string]string
 }
 
 func (h *replay) twin() {
 	h.t.Helper()
-	w := &twin{said: h.said, ended: map[string]string{}}
+	w := &twin{written: h.written, ended: map[string]string{}}
 	w.turns()
 	w.tools()
 	prompts := w.prompts()
@@ -48,7 +48,7 @@ func (h *replay) twin() {
 // fail shows what counted, so that the history can be written as a story.
 func (h *replay) fail(format string, args ...any) {
 	h.t.Helper()
-	for _, e := range h.said {
+	for _, e := range h.written {
 		h.t.Logf("%s epoch %d: %s", e.Kind, e.Epoch, h.text(e.Fact))
 	}
 	h.t.Fatalf("%d: "+format, append([]any{h.s.Seq}, args...)...)
@@ -109,8 +109,8 @@ func closes(f events.Fact) bool { _, ok := f.(events.SessionClosed); return ok }
 // turns: one is open from its start to its end, another's start or the session's close.
 func (w *twin) turns() {
 	open := ""
-	for i := range w.said {
-		f := w.said[i].Fact
+	for i := range w.written {
+		f := w.written[i].Fact
 		if s, ok := f.(events.TurnStarted); ok && s.Turn != open {
 			if open != "" {
 				w.ended["turn "+open] = map[bool]string{true: "continued", false: "stopped"}[s.OfTurn == open]
@@ -130,8 +130,8 @@ func (w *twin) turns() {
 // tools: one is open from its start to its end, the end of the turn that was open when it named it, or the close.
 func (w *twin) tools() {
 	open, of := map[string]bool{}, map[string]string{}
-	for i := range w.said {
-		f := w.said[i].Fact
+	for i := range w.written {
+		f := w.written[i].Fact
 		if call, outcome := endsCall(f); call != "" {
 			delete(open, call)
 			w.ended["tool "+call] = outcome
@@ -168,8 +168,8 @@ type asked struct {
 // ends.
 func (w *twin) prompts() map[string]asked {
 	open, ofCall := map[string]asked{}, map[string]string{}
-	for i := range w.said {
-		f := w.said[i].Fact
+	for i := range w.written {
+		f := w.written[i].Fact
 		switch f := f.(type) {
 		case events.PromptRequested:
 			open[f.Prompt] = w.request(i, f, open[f.Prompt], ofCall)
@@ -253,8 +253,8 @@ func (w *twin) settled(f events.Fact, open map[string]asked) {
 // queue: what was accepted and neither taken by a turn, nor withdrawn, nor closed over.
 func (w *twin) queue() (ids []string) {
 	var taken []string
-	for i := range w.said {
-		switch f := w.said[i].Fact.(type) {
+	for i := range w.written {
+		switch f := w.written[i].Fact.(type) {
 		case events.MessageAccepted:
 			if !slices.Contains(taken, f.Message) {
 				ids = append(ids, f.Message)
@@ -276,8 +276,8 @@ func (w *twin) queue() (ids []string) {
 
 // pendingTurn: the last one requested, unless something took it away.
 func (w *twin) pendingTurn(upTo int) (pending *events.TurnRequested) {
-	for i := range w.said[:upTo] {
-		switch f := w.said[i].Fact.(type) {
+	for i := range w.written[:upTo] {
+		switch f := w.written[i].Fact.(type) {
 		case events.TurnRequested:
 			pending = &f
 		case events.TurnStarted:
@@ -308,7 +308,7 @@ func (w *twin) phase(prompts map[string]asked) session.Phase {
 	turn, epoch, ofTurn, owned := w.owner()
 	retry := w.retry()
 	switch {
-	case slices.ContainsFunc(w.said, func(e events.Event) bool { return closes(e.Fact) }):
+	case slices.ContainsFunc(w.written, func(e events.Event) bool { return closes(e.Fact) }):
 		return session.Closed
 	case waiting:
 		return session.Waiting
@@ -318,7 +318,7 @@ func (w *twin) phase(prompts map[string]asked) session.Phase {
 		return session.Running
 	case retry == session.RetryScheduled || retry == session.RetryStarting:
 		return session.Retrying
-	case w.pendingTurn(len(w.said)) != nil || len(w.queue()) > 0:
+	case w.pendingTurn(len(w.written)) != nil || len(w.queue()) > 0:
 		return session.Queued
 	case turn != "" || w.lastOutcome() == "interrupted":
 		return session.Interrupted
@@ -329,9 +329,9 @@ func (w *twin) phase(prompts map[string]asked) session.Phase {
 // held reports whether an open call waits for a child and was not adopted since.
 func (w *twin) held() bool {
 	held := map[string]bool{}
-	for i := range w.said {
-		epoch := w.said[i].Epoch
-		switch f := w.said[i].Fact.(type) {
+	for i := range w.written {
+		epoch := w.written[i].Epoch
+		switch f := w.written[i].Fact.(type) {
 		case events.SessionOrphaned:
 			clear(held)
 			for _, wait := range f.WaitsFor {
@@ -360,14 +360,14 @@ func (w *twin) held() bool {
 // epochOf is the epoch a call was opened or adopted under before the fact at i.
 func (w *twin) epochOf(i int, call string) (epoch uint64) {
 	for j := range i {
-		switch f := w.said[j].Fact.(type) {
+		switch f := w.written[j].Fact.(type) {
 		case events.ToolStarted:
 			if f.Call == call {
-				epoch = w.said[j].Epoch
+				epoch = w.written[j].Epoch
 			}
 		case events.PromptRequested:
 			if w.promptCall(j, f.Prompt) == call && w.has(j, call) {
-				epoch = w.said[j].Epoch
+				epoch = w.written[j].Epoch
 			}
 		}
 	}
@@ -377,7 +377,7 @@ func (w *twin) epochOf(i int, call string) (epoch uint64) {
 // promptCall is the call a prompt hangs on once the fact at i is said.
 func (w *twin) promptCall(i int, prompt string) (call string) {
 	for j := range i + 1 {
-		if f, ok := w.said[j].Fact.(events.PromptRequested); ok && f.Prompt == prompt && f.Call != "" {
+		if f, ok := w.written[j].Fact.(events.PromptRequested); ok && f.Prompt == prompt && f.Call != "" {
 			if _, over := w.endedCall(j, f.Call); !over {
 				call = f.Call
 			}
@@ -388,19 +388,19 @@ func (w *twin) promptCall(i int, prompt string) (call string) {
 
 // owner: the open turn, the session's epoch, the turn's, and whether anybody owns the session.
 func (w *twin) owner() (turn string, epoch, ofTurn uint64, owned bool) {
-	for i := range w.said {
-		switch f := w.said[i].Fact.(type) {
+	for i := range w.written {
+		switch f := w.written[i].Fact.(type) {
 		case events.SessionOpened, events.SessionClaimed:
-			epoch, owned = w.said[i].Epoch, true
+			epoch, owned = w.written[i].Epoch, true
 		case events.SessionReleased, events.SessionOrphaned, events.SessionClosed:
 			owned = false
 		case events.TurnStarted:
-			ofTurn = w.said[i].Epoch
+			ofTurn = w.written[i].Epoch
 		case events.PromptRequested:
-			p := (&twin{said: w.said[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
+			p := (&twin{written: w.written[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
 				ended: map[string]string{}}).prompts()[f.Prompt]
 			if p.turn != "" && !w.calls[i][p.call] { // a call in the background does not adopt its turn
-				ofTurn = w.said[i].Epoch
+				ofTurn = w.written[i].Epoch
 			}
 		}
 	}
@@ -409,8 +409,8 @@ func (w *twin) owner() (turn string, epoch, ofTurn uint64, owned bool) {
 
 func (w *twin) compacting() bool {
 	open := false
-	for i := range w.said {
-		switch w.said[i].Fact.(type) {
+	for i := range w.written {
+		switch w.written[i].Fact.(type) {
 		case events.CompactionRequested:
 			open = true
 		case events.CompactionCompleted, events.CompactionFailed, events.SessionClosed:
@@ -423,8 +423,8 @@ func (w *twin) compacting() bool {
 // lastOutcome returns how the last turn ended; one that was only asked for may be the last, when a person stopped it.
 func (w *twin) lastOutcome() (outcome string) {
 	before := ""
-	for i := range w.said {
-		f, stop := w.said[i].Fact.(events.TurnStopRequested)
+	for i := range w.written {
+		f, stop := w.written[i].Fact.(events.TurnStopRequested)
 		if p := w.pendingTurn(i); stop && f.Actor == events.ActorPerson && p != nil && before == "" {
 			if outcome == "" || p.Cause != events.CauseRetry && p.Cause != events.CauseResume {
 				outcome = "stopped"
@@ -441,8 +441,8 @@ func (w *twin) lastOutcome() (outcome string) {
 // retry is where the repetition of failed turns stands.
 func (w *twin) retry() (state string) {
 	reason := ""
-	for i := range w.said {
-		switch f := w.said[i].Fact.(type) {
+	for i := range w.written {
+		switch f := w.written[i].Fact.(type) {
 		case events.RetryScheduled:
 			state = session.RetryScheduled
 		case events.RetryAbandoned:
@@ -475,8 +475,8 @@ func (w *twin) retry() (state string) {
 func (w *twin) retryAtStart(i int, f events.TurnStarted, state string) string {
 	synthetic := f.Synthetic
 	for j := range i {
-		if m, ok := w.said[j].Fact.(events.MessageAccepted); ok && m.Message == f.Message &&
-			slices.Contains((&twin{said: w.said[:i], turn: w.turn[:i]}).queue(), m.Message) {
+		if m, ok := w.written[j].Fact.(events.MessageAccepted); ok && m.Message == f.Message &&
+			slices.Contains((&twin{written: w.written[:i], turn: w.turn[:i]}).queue(), m.Message) {
 			synthetic = synthetic || m.Synthetic
 		}
 	}

@@ -116,9 +116,9 @@ func (s *Service) check(ctx context.Context, q request.Check) (request.Verdict, 
 	return Check(st, q, now)
 }
 
-// Said reports whether the author of a fact of a request is the person. The author of a turn for a decision is the
+// OfPerson reports whether the author of a fact of a request is the person. The author of a turn for a decision is the
 // person, see [Withdraw]. The author of the other effects is this service.
-func Said(f events.Fact) bool {
+func OfPerson(f events.Fact) bool {
 	switch f := f.(type) {
 	case events.MessageAccepted, events.MessageWithdrawn, events.PromptSuperseded:
 		return true
@@ -133,7 +133,7 @@ func Said(f events.Fact) bool {
 func (s *Service) execute(ctx context.Context, r events.Ref, by string, count *atomic.Uint64,
 	decide func(*session.State, session.Source, time.Time) (session.Decision, error)) (request.Changed, error) {
 	author := func(f events.Fact) string {
-		if Said(f) {
+		if OfPerson(f) {
 			return events.PersonSource(by)
 		}
 		return events.ServiceSource(Name, s.bus.Instance())

@@ -26,7 +26,7 @@ func TestBadRequests(t *testing.T) {
 	for _, x := range []struct {
 		name, verb, body string
 		code             int
-		says             string
+		want             string
 	}{
 		{"no object", "send", `[]`, 400, "not JSON"},
 		{"no session", "send", `{"harness":"h","message":"m","content":"x","by":"ada"}`, 400, "session"},
@@ -64,8 +64,8 @@ func TestBadRequests(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			err := c.b.Services.Request(c.ctx, Name, x.verb, json.RawMessage(x.body), nil)
 			refusal, ok := errors.AsType[*events.Refusal](err)
-			if !ok || refusal.Code != x.code || !strings.Contains(refusal.Error()+string(refusal.Body()), x.says) {
-				t.Errorf("%v, want %d about %q", err, x.code, x.says)
+			if !ok || refusal.Code != x.code || !strings.Contains(refusal.Error()+string(refusal.Body()), x.want) {
+				t.Errorf("%v, want %d about %q", err, x.code, x.want)
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func verb[R any](y *story.Story, decide func(*session.State, R, time.Time) (sess
 			return story.Outcome{}, err
 		}
 		author := func(f events.Fact) string {
-			if Said(f) {
+			if OfPerson(f) {
 				return events.PersonSource(who.By)
 			}
 			return events.ServiceSource(Name, "x")

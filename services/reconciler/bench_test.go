@@ -32,7 +32,7 @@ func BenchmarkRecovery(b *testing.B) {
 		c.populate(benchSessions, benchCalls, "raw", "17")
 		facts := benchSessions * (benchCalls + 2)
 		raw := c.raw("raw")
-		r := c.judging("h", "17")
+		r := c.recovering("h", "17")
 		b.StartTimer()
 		began := time.Now()
 		p := r.newPass(events.Ref{Harness: "h"})
@@ -83,8 +83,8 @@ func opening(incarnation string, calls int) []events.Fact {
 	return facts
 }
 
-// judging returns a reconciler that does not run, and that takes this process of a harness for dead.
-func (c *cell) judging(harness, incarnation string) *Reconciler {
+// recovering returns a reconciler that does not run, and that takes this process of a harness for dead.
+func (c *cell) recovering(harness, incarnation string) *Reconciler {
 	r, err := New(c.b, Default(), zerolog.Nop())
 	if err != nil {
 		c.t.Fatal(err)

@@ -247,9 +247,9 @@ func TestChildrenOf(t *testing.T) {
 func TestFence(t *testing.T) {
 	kid := child("c", func(*session.State) {})
 	for name, c := range map[string]struct {
-		change func(*session.State)
-		life   Liveness
-		want   int
+		change   func(*session.State)
+		liveness Liveness
+		want     int
 	}{
 		"dead":          {func(*session.State) {}, Dead, 1},
 		"alive":         {func(*session.State) {}, Alive, 0},
@@ -261,7 +261,7 @@ func TestFence(t *testing.T) {
 		s := parent().State
 		s.Owned, s.WaitsFor = true, nil
 		c.change(s)
-		facts := Fence(s, Input{Now: sec(31), Owner: Owner{Liveness: c.life}, Children: []*session.State{kid}})
+		facts := Fence(s, Input{Now: sec(31), Owner: Owner{Liveness: c.liveness}, Children: []*session.State{kid}})
 		if len(facts) != c.want {
 			t.Errorf("%s: %+v", name, facts)
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestKinForgets: an entry that two walks over all documents have not found is dropped, and none that one of them has
-// found.
-func TestKinForgets(t *testing.T) {
+// TestChildIndexForgets: an entry that two walks over all documents have not found is dropped, and none that one of
+// them has found.
+func TestChildIndexForgets(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	r, err := New(b, Default(), zerolog.Nop())
 	if err != nil {

@@ -65,9 +65,9 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestJudgedByTheOwnClock: a step of the broker's clock changes nothing about an owner; a commit with a future stamp
+// TestLivenessByTheOwnClock: a step of the broker's clock changes nothing about an owner; a commit with a future stamp
 // counts as one of now.
-func TestJudgedByTheOwnClock(t *testing.T) {
+func TestLivenessByTheOwnClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 2 * time.Hour, -2 * time.Hour} {
 		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
 		k.start(sec(0))
@@ -86,9 +86,9 @@ func TestJudgedByTheOwnClock(t *testing.T) {
 	}
 }
 
-// TestJudgedAfterAStep: the last commit of an owner that was never seen is from before a step of the broker's clock.
+// TestLivenessAfterAStep: the last commit of an owner that was never seen is from before a step of the broker's clock.
 // Its age counts as without the step.
-func TestJudgedAfterAStep(t *testing.T) {
+func TestLivenessAfterAStep(t *testing.T) {
 	for _, by := range []time.Duration{2 * time.Hour, -2 * time.Hour, 5 * time.Second, -5 * time.Second} {
 		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
 		k.start(sec(0))

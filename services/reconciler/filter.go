@@ -63,6 +63,6 @@ func (r *Reconciler) restsUnchangedAt(ref events.Ref, h *session.Head, now momen
 	case !h.Owned:
 		return true
 	}
-	return r.ownerLives(&session.State{Harness: ref.Harness, Session: ref.Session, Incarnation: h.Incarnation,
+	return r.ownerIsAlive(&session.State{Harness: ref.Harness, Session: ref.Session, Incarnation: h.Incarnation,
 		Exclusive: h.Exclusive, UpdatedAt: h.UpdatedAt, Seq: h.Seq}, now)
 }

@@ -142,8 +142,8 @@ func TestMostDocumentsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestADecisionIsNotQuiet: a resting session is decided while a person's decision needs a turn, and only then.
-func TestADecisionIsNotQuiet(t *testing.T) {
+// TestADecisionIsNotSkipped: a resting session is decided while a person's decision needs a turn, and only then.
+func TestADecisionIsNotSkipped(t *testing.T) {
 	now := began.Add(time.Hour)
 	y := newScript(t)
 	y.facts("s", `1 session.opened {"incarnation":"17"}`)

@@ -136,7 +136,7 @@ func TestUnreadableChild(t *testing.T) {
 	}
 	p := c.harness("h", "ready", ttlLong)
 	p.open("root", 1)
-	r := c.judging("h", p.incarnation)
+	r := c.recovering("h", p.incarnation)
 	r.children.add(events.Ref{Harness: "h", Session: "kid"}, "root", "c0")
 	for name, do := range map[string]func(*pass, *session.State){
 		"fence":  func(x *pass, s *session.State) { x.fence(c.ctx, s) },
@@ -154,7 +154,7 @@ func TestUnreadableChild(t *testing.T) {
 // TestForeignDocuments: an entry that is not a session's document is neither in a pass nor a suspect.
 func TestForeignDocuments(t *testing.T) {
 	c := start(t)
-	r := c.judging("h", "17")
+	r := c.recovering("h", "17")
 	x := r.newPass(events.Ref{})
 	now, err := r.now(c.ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func TestForeignDocuments(t *testing.T) {
 // TestAPassTakesWhatIsDue: a pass decides about a deadline that no alarm has brought up, and about no later one.
 func TestAPassTakesWhatIsDue(t *testing.T) {
 	c := start(t)
-	r := c.judging("h", "17")
+	r := c.recovering("h", "17")
 	now, err := r.now(c.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestOlderRules(t *testing.T) {
 	p.open("root", 1)
 	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
 		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true})
-	r := c.judging("h", "17") // p's lease is unknown: each session is decided
+	r := c.recovering("h", "17") // p's lease is unknown: each session is decided
 	now, err := r.now(c.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestAwaitedChildren(t *testing.T) {
 	p.open("root", 1)
 	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
 		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true}, question("p1", "k1", ""))
-	r := c.judging("h", p.incarnation)
+	r := c.recovering("h", p.incarnation)
 	x := r.newPass(events.Ref{Harness: "h"})
 	kid, root := c.state("h", "kid"), c.state("h", "root")
 	x.snapshot.put(kid)
@@ -248,8 +248,8 @@ func TestAwaitedChildren(t *testing.T) {
 	}
 }
 
-// TestLeaseNotes: what the book of leases keeps of each change of a lease, and which passes the change needs.
-func TestLeaseNotes(t *testing.T) {
+// TestLeaseBook: what the book of leases keeps of each change of a lease, and which passes the change needs.
+func TestLeaseBook(t *testing.T) {
 	k := newLeaseBook(Margins{Adoption: 5 * time.Second, Unknown: 15 * time.Second})
 	at := func(n float64) moment { return both(sec(n)) }
 	value := func(state string, ttlMS int64) []byte {
@@ -293,8 +293,9 @@ func TestLeaseNotes(t *testing.T) {
 	}
 }
 
-// TestServicesAreNoted: a service's start is new, its renewals are not, and its next start after its end is new again.
-func TestServicesAreNoted(t *testing.T) {
+// TestServicesAreRecorded: a service's start is new, its renewals are not, and its next start after its end is new
+// again.
+func TestServicesAreRecorded(t *testing.T) {
 	k := newLeaseBook(Margins{})
 	var got []bool
 	for _, alive := range []bool{true, true, false} {
@@ -313,7 +314,7 @@ func TestServicesAreNoted(t *testing.T) {
 // harness follows; one that was deleted or renewed does not end here.
 func TestOverdueLeasesAreEnded(t *testing.T) {
 	c := start(t)
-	r := c.judging("other", "1")
+	r := c.recovering("other", "1")
 	kept, renewed := c.harness("h", "ready", ttlLong), c.harness("h", "ready", ttlLong)
 	long := time.Now().Add(-time.Hour)
 	rev := func(p *process) uint64 {
@@ -346,7 +347,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 
 // TestWatchEnds: the watch of leases ends without an error at a requested end.
 func TestWatchEnds(t *testing.T) {
-	r := start(t).judging("h", "17")
+	r := start(t).recovering("h", "17")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.watchLeases(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -370,7 +371,7 @@ func TestPlanReturnsTheNextCheck(t *testing.T) {
 // TestForeignLeases: a key among the leases that names no service and no harness is no start of a service.
 func TestForeignLeases(t *testing.T) {
 	c := start(t)
-	r := c.judging("other", "1")
+	r := c.recovering("other", "1")
 	c.background(r.watchLeases)
 	for _, key := range []string{"service.odd", events.HarnessLeaseKey("h", "7")} {
 		if _, err := c.b.Leases.Acquire(c.ctx, key, []byte("{}"), ttlLong); err != nil {

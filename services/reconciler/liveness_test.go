@@ -15,7 +15,7 @@ import (
 // sec returns an instant of a test, in seconds since its start.
 func sec(n float64) time.Time { return began.Add(time.Duration(n * float64(time.Second))) }
 
-func TestJudge(t *testing.T) {
+func TestLiveness(t *testing.T) {
 	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: 60 * time.Second,
 		Unknown: 15 * time.Second}
 	ready := func(since float64) *Seen {
@@ -40,137 +40,137 @@ func TestJudge(t *testing.T) {
 	}
 	pooled := func(l *Seen) *Seen { l.Exclusive = false; return l }
 	for name, c := range map[string]struct {
-		leases  map[string]*Seen
-		gaps    []Gap
-		start   float64
-		shared  bool    // the session's owner is one of a pool
-		now     float64 // and of the own lease's last renewal
-		renewed float64 // of the own lease, if it differs
-		life    Liveness
-		by      string
-		look    float64
+		leases   map[string]*Seen
+		gaps     []Gap
+		start    float64
+		shared   bool    // the session's owner is one of a pool
+		now      float64 // and of the own lease's last renewal
+		renewed  float64 // of the own lease, if it differs
+		liveness Liveness
+		by       string
+		check    float64
 	}{
-		"a lease that lives": {leases: map[string]*Seen{"17": ready(0)}, now: 100, life: Alive},
-		"starting within the adoption grace": {leases: map[string]*Seen{"17": starting(98)}, now: 100, life: Starting,
-			look: 103},
-		"starting for longer": {leases: map[string]*Seen{"17": starting(90)}, now: 100, life: Alive},
-		"ended by itself, within the grace": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, life: Alive,
-			look: 101},
-		"ended by itself, grace over": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, life: Dead},
+		"a lease that lives": {leases: map[string]*Seen{"17": ready(0)}, now: 100, liveness: Alive},
+		"starting within the adoption grace": {leases: map[string]*Seen{"17": starting(98)}, now: 100,
+			liveness: Starting, check: 103},
+		"starting for longer": {leases: map[string]*Seen{"17": starting(90)}, now: 100, liveness: Alive},
+		"ended by itself, within the grace": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, liveness: Alive,
+			check: 101},
+		"ended by itself, grace over": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, liveness: Dead},
 		"ended early, within another TTL": {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) {
 			l.Early = true
-		})}, now: 101, life: Alive, look: 102},
+		})}, now: 101, liveness: Alive, check: 102},
 		"ended early, another TTL over": {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) {
 			l.Early = true
-		})}, now: 102, life: Dead},
+		})}, now: 102, liveness: Dead},
 		"given back": {leases: map[string]*Seen{"17": with(ended(94, 99.9), func(l *Seen) {
 			l.Released = true
-		})}, now: 100, life: Dead},
+		})}, now: 100, liveness: Dead},
 		"a newer one is ready": {leases: map[string]*Seen{"17": ready(0), "18": ready(99)}, now: 100,
-			life: Dead, by: "18"},
+			liveness: Dead, by: "18"},
 		"the newest of several": {leases: map[string]*Seen{"17": ready(0), "9": ready(1), "18": ready(92),
 			"19": ready(93), "20": ready(94), "21": ready(95), "22": ready(96),
-			"23": ready(97), "24": ready(98), "101": ready(99)}, now: 100, life: Dead, by: "101"},
+			"23": ready(97), "24": ready(98), "101": ready(99)}, now: 100, liveness: Dead, by: "101"},
 		"several newer ones are starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(99),
 			"19": starting(98.5), "20": starting(96), "21": starting(98), "22": starting(97),
-			"23": starting(96.5), "24": starting(97.5)}, now: 100, life: Alive, look: 101},
+			"23": starting(96.5), "24": starting(97.5)}, now: 100, liveness: Alive, check: 101},
 		"ready a moment ago": {leases: map[string]*Seen{"17": ready(99)}, now: 100,
-			life: Alive},
+			liveness: Alive},
 		"starting, and a newer one for longer": {leases: map[string]*Seen{"17": starting(98),
-			"18": starting(96)}, now: 100, life: Starting, look: 101},
+			"18": starting(96)}, now: 100, liveness: Starting, check: 101},
 		"starting, and a newer one since": {leases: map[string]*Seen{"17": starting(96),
-			"18": starting(98)}, now: 100, life: Starting, look: 101},
+			"18": starting(98)}, now: 100, liveness: Starting, check: 101},
 		"grace over, and a newer one is starting": {leases: map[string]*Seen{"17": ended(92, 97),
-			"18": starting(98)}, now: 100, life: Dead},
+			"18": starting(98)}, now: 100, liveness: Dead},
 		"a newer one is starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(98)},
-			now: 100, life: Alive, look: 103},
+			now: 100, liveness: Alive, check: 103},
 		"a newer one has started for long": {leases: map[string]*Seen{"17": ready(0), "18": starting(95)},
-			now: 100, life: Dead, by: "18"},
+			now: 100, liveness: Dead, by: "18"},
 		"a newer one came and went": {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)},
-			now: 100, life: Alive},
+			now: 100, liveness: Alive},
 		"a newer one is one of a pool": {leases: map[string]*Seen{"17": ready(0),
-			"18": pooled(ready(99))}, now: 100, life: Alive},
+			"18": pooled(ready(99))}, now: 100, liveness: Alive},
 		"an older one is ready": {leases: map[string]*Seen{"17": ready(0), "16": ready(99)},
-			now: 100, life: Alive},
+			now: 100, liveness: Alive},
 		"one of a pool, a newer one is ready": {leases: map[string]*Seen{"17": pooled(ready(0)),
-			"18": ready(99)}, shared: true, now: 100, life: Alive},
+			"18": ready(99)}, shared: true, now: 100, liveness: Alive},
 		"one of a pool, its lease ended": {leases: map[string]*Seen{"17": pooled(ended(90, 95)),
-			"18": ready(99)}, shared: true, now: 100, life: Dead},
+			"18": ready(99)}, shared: true, now: 100, liveness: Dead},
 		"ended, and a newer one is starting": {leases: map[string]*Seen{"17": ended(94, 99),
-			"18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
-		"never seen, the watch is young": {start: 90, now: 100, life: Alive, look: 107},
-		"never seen, the watch is old":   {start: 80, now: 100, life: Dead},
+			"18": starting(95.5)}, now: 100, liveness: Alive, check: 100.5},
+		"never seen, the watch is young": {start: 90, now: 100, liveness: Alive, check: 107},
+		"never seen, the watch is old":   {start: 80, now: 100, liveness: Dead},
 		"never seen, and a newer one is ready": {leases: map[string]*Seen{"18": ready(99)}, start: 99,
-			now: 100, life: Dead, by: "18"},
+			now: 100, liveness: Dead, by: "18"},
 		"the broker was away while it should have": {leases: map[string]*Seen{"17": ended(50, 55)},
-			gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
+			gaps: []Gap{{sec(51), sec(95)}}, now: 100, liveness: Alive, check: 102},
 		"it had a whole TTL after the broker came": {leases: map[string]*Seen{"17": ended(50, 55)},
-			gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
+			gaps: []Gap{{sec(51), sec(95)}}, now: 102, liveness: Dead},
 		"it was renewed after the broker came": {leases: map[string]*Seen{"17": ended(93, 98)},
-			gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
+			gaps: []Gap{{sec(51), sec(92)}}, now: 100, liveness: Dead},
 		"the broker's absence was short": {leases: map[string]*Seen{"17": ended(93, 98)},
-			gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
+			gaps: []Gap{{sec(94), sec(96)}}, now: 100, liveness: Dead},
 		"the broker is away at this moment": {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100,
-			renewed: 93, life: Alive, look: 107},
+			renewed: 93, liveness: Alive, check: 107},
 		"the broker went away when it was over": {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100,
-			renewed: 97, life: Dead},
+			renewed: 97, liveness: Dead},
 		"all were away, this one did not return": {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95,
-			now: 100, life: Alive, look: 102},
+			now: 100, liveness: Alive, check: 102},
 		"it had a whole TTL after all were back": {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95,
-			now: 102, life: Dead},
+			now: 102, liveness: Dead},
 		"it claimed a session lately": {leases: map[string]*Seen{"17": claiming(50, 97, 100)},
-			now: 100, life: Starting, look: 102},
+			now: 100, liveness: Starting, check: 102},
 		"it claimed a session, and no other since": {leases: map[string]*Seen{"17": claiming(50, 95, 100)},
-			now: 100, life: Alive},
+			now: 100, liveness: Alive},
 		"it may have claimed a session lately": {leases: map[string]*Seen{"17": unread(90, 94)}, now: 100,
-			life: Starting, look: 95},
+			liveness: Starting, check: 95},
 		"it claims for too long": {leases: map[string]*Seen{"17": claiming(40, 99, 100)},
-			now: 100, life: Alive},
+			now: 100, liveness: Alive},
 		"a newer one claimed a session lately": {leases: map[string]*Seen{"17": ready(0),
-			"18": claiming(50, 97, 100)}, now: 100, life: Alive, look: 102},
+			"18": claiming(50, 97, 100)}, now: 100, liveness: Alive, check: 102},
 		"a newer one claimed none since": {leases: map[string]*Seen{"17": ready(0),
-			"18": claiming(50, 95, 100)}, now: 100, life: Dead, by: "18"},
+			"18": claiming(50, 95, 100)}, now: 100, liveness: Dead, by: "18"},
 		"a newer one may have claimed a session lately": {leases: map[string]*Seen{"17": ready(0),
-			"18": unread(90, 94)}, now: 100, life: Alive, look: 95},
+			"18": unread(90, 94)}, now: 100, liveness: Alive, check: 95},
 		"a newer one claims for too long": {leases: map[string]*Seen{"17": ready(0),
-			"18": claiming(40, 99, 100)}, now: 100, life: Dead, by: "18"},
+			"18": claiming(40, 99, 100)}, now: 100, liveness: Dead, by: "18"},
 		"a newer one's time is up, however it claims": {leases: map[string]*Seen{"17": ready(0),
-			"18": claiming(40, 96, 97)}, now: 100, life: Dead, by: "18"},
+			"18": claiming(40, 96, 97)}, now: 100, liveness: Dead, by: "18"},
 		"grace over, and a newer one claims": {leases: map[string]*Seen{"17": ended(92, 97),
-			"18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+			"18": claiming(90, 98, 100)}, now: 100, liveness: Alive, check: 103},
 		"grace over, a newer one claimed long ago": {leases: map[string]*Seen{"17": ended(92, 97),
-			"18": claiming(90, 94, 100)}, now: 100, life: Dead, by: "18"},
+			"18": claiming(90, 94, 100)}, now: 100, liveness: Dead, by: "18"},
 		"grace over, and a newer one may claim": {leases: map[string]*Seen{"17": ended(92, 97),
-			"18": unread(98, 98)}, now: 100, life: Alive, look: 99},
+			"18": unread(98, 98)}, now: 100, liveness: Alive, check: 99},
 		"given back, and a newer one claims": {leases: map[string]*Seen{"17": with(ended(92, 97), func(l *Seen) {
 			l.Released = true
-		}), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+		}), "18": claiming(90, 98, 100)}, now: 100, liveness: Alive, check: 103},
 		"never seen, and a newer one claims": {leases: map[string]*Seen{"18": claiming(90, 98, 100)},
-			start: 80, now: 100, life: Alive, look: 103},
+			start: 80, now: 100, liveness: Alive, check: 103},
 		"the log could be read again a moment ago": {leases: map[string]*Seen{"17": readable(50, 97)}, now: 100,
-			life: Starting, look: 102},
+			liveness: Starting, check: 102},
 		"a newer one could not claim until now": {leases: map[string]*Seen{"17": ready(0),
-			"18": readable(50, 97)}, now: 100, life: Alive, look: 102},
+			"18": readable(50, 97)}, now: 100, liveness: Alive, check: 102},
 		"a newer one could claim for long": {leases: map[string]*Seen{"17": ready(0),
-			"18": readable(50, 95)}, now: 100, life: Dead, by: "18"},
+			"18": readable(50, 95)}, now: 100, liveness: Dead, by: "18"},
 		"a newer one could not claim for too long": {leases: map[string]*Seen{"17": ready(0),
-			"18": readable(40, 99)}, now: 100, life: Dead, by: "18"},
+			"18": readable(40, 99)}, now: 100, liveness: Dead, by: "18"},
 		"grace over, a newer one could not claim": {leases: map[string]*Seen{"17": ended(92, 97),
-			"18": readable(90, 98)}, now: 100, life: Alive, look: 103},
+			"18": readable(90, 98)}, now: 100, liveness: Alive, check: 103},
 		"grace over, an older one claims": {leases: map[string]*Seen{"17": ended(92, 97),
-			"16": claiming(90, 98, 100)}, now: 100, life: Dead},
+			"16": claiming(90, 98, 100)}, now: 100, liveness: Dead},
 		"one of a pool, grace over, a newer one claims": {leases: map[string]*Seen{"17": pooled(ended(92, 97)),
-			"18": claiming(90, 98, 100)}, shared: true, now: 100, life: Dead},
+			"18": claiming(90, 98, 100)}, shared: true, now: 100, liveness: Dead},
 		"the broker's absence was half a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
-			gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, life: Alive, look: 103.5},
+			gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, liveness: Alive, check: 103.5},
 		"the broker's absence was almost a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
-			gaps: []Gap{{sec(93.1), sec(98)}}, now: 101, life: Alive, look: 105},
+			gaps: []Gap{{sec(93.1), sec(98)}}, now: 101, liveness: Alive, check: 105},
 		"the broker's absence was almost half a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
-			gaps: []Gap{{sec(94), sec(96.4)}}, now: 101, life: Dead},
+			gaps: []Gap{{sec(94), sec(96.4)}}, now: 101, liveness: Dead},
 		"only the reconciler was away": {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96,
-			now: 101, life: Dead},
+			now: 101, liveness: Dead},
 		"never seen, the broker was away": {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100,
-			life: Alive, look: 107},
+			liveness: Alive, check: 107},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -180,9 +180,9 @@ func TestJudge(t *testing.T) {
 			if c.renewed > 0 {
 				v.Renewed = sec(c.renewed)
 			}
-			want := Owner{Liveness: c.life, SupersededBy: c.by}
-			if c.look > 0 {
-				want.CheckAt = sec(c.look)
+			want := Owner{Liveness: c.liveness, SupersededBy: c.by}
+			if c.check > 0 {
+				want.CheckAt = sec(c.check)
 			}
 			for range 20 { // for every order of the leases
 				got := CheckOwner(v, margins, s, sec(c.now))
@@ -361,8 +361,8 @@ func TestNoProcessIsDeclaredDeadTooEarly(t *testing.T) {
 	}
 }
 
-// TestGapsAreNoted: a long time between two renewals of the own lease is a gap; the newest ones are kept.
-func TestGapsAreNoted(t *testing.T) {
+// TestGapsAreRecorded: a long time between two renewals of the own lease is a gap; the newest ones are kept.
+func TestGapsAreRecorded(t *testing.T) {
 	k := newLeaseBook(Margins{})
 	now := sec(0)
 	k.renewed(now)

@@ -42,8 +42,9 @@ func TestOrphanedAsDecided(t *testing.T) {
 	})
 }
 
-// TestWhatIsPlain: most sessions after a crash are plain; one that waits for a person, or has requested work, is not.
-func TestWhatIsPlain(t *testing.T) {
+// TestNeedsInterruptionsOnly: most sessions after a crash are plain; one that waits for a person, or has requested
+// work, is not.
+func TestNeedsInterruptionsOnly(t *testing.T) {
 	const all = " tool.interrupted tool.interrupted turn.interrupted"
 	for _, c := range []struct{ more, want string }{
 		{``, " session.orphaned" + all},
@@ -97,7 +98,7 @@ func TestWhatIsPlain(t *testing.T) {
 // TestWhoIsAlone: a session that waits for no other one, and no other one for it.
 func TestWhoIsAlone(t *testing.T) {
 	c := &cell{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
-	p := c.judging("h", "17").newPass(events.Ref{Harness: "h"})
+	p := c.recovering("h", "17").newPass(events.Ref{Harness: "h"})
 	y := newScript(t)
 	for _, name := range []string{"alone", "parent", "child"} {
 		more := ""

@@ -228,12 +228,12 @@ func withoutWork(s *session.State) *session.State {
 
 // quiet reports whether a session needs no decision, in any state of its parents and children.
 func (r *Reconciler) needsNoDecision(s *session.State, now moment) bool {
-	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.ownerLives(s, now))
+	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.ownerIsAlive(s, now))
 }
 
-// ownerLives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time
+// ownerIsAlive reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time
 // when that may change.
-func (r *Reconciler) ownerLives(s *session.State, now moment) bool {
+func (r *Reconciler) ownerIsAlive(s *session.State, now moment) bool {
 	o, known := r.leases.checkOwner(s, now)
 	if !o.CheckAt.IsZero() {
 		r.plan.add(s.Harness, now.local(o.CheckAt))

@@ -92,7 +92,7 @@ func TestWalkAndPassDoNotRace(t *testing.T) {
 	const sessions = 300
 	c := &cell{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
 	c.populate(sessions, 3, "h", "17")
-	r := c.judging("h", "17")
+	r := c.recovering("h", "17")
 	passes := c.background(func(ctx context.Context) error { r.plan.run(ctx, r.passOver); return nil })
 	for range 3 {
 		r.passSoon("h")

@@ -27,12 +27,12 @@ func (r *Reconciler) endUncounted(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		next.Reset(r.lookForUncounted(ctx))
+		next.Reset(r.endUncountedOnce(ctx))
 	}
 }
 
-// lookForUncounted returns when to look again.
-func (r *Reconciler) lookForUncounted(ctx context.Context) time.Duration {
+// endUncountedOnce returns when to look again.
+func (r *Reconciler) endUncountedOnce(ctx context.Context) time.Duration {
 	ended, left, err := r.bus.Consumers.EndUncounted(ctx)
 	if errors.Is(err, bus.ErrForbidden) && len(ended) == 0 {
 		r.log.Warn().AnErr("err", err).Msg("consumers that the broker does not count are not deleted: print the " +

@@ -68,7 +68,7 @@ func TestManyPending(t *testing.T) {
 		c.append(name, failed("t1", "server_error"))
 		c.until(name, "to be asked for again", starting)
 		s, _ := c.read(name)
-		if _, at := c.said(name, "turn.requested"); len(at) != 1 ||
+		if _, at := c.ofKind(name, "turn.requested"); len(at) != 1 ||
 			at[0].Sub(s.LastTurn.At)-2*time.Second > lateMax+pulse.Lost() {
 			t.Errorf("%s: requested at %v, failed at %s", name, at, s.LastTurn.At)
 		}

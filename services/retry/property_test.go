@@ -59,10 +59,10 @@ var steps = []string{
 // world is a session with two replicas. Each replica decides on the documents that it has read.
 type world struct {
 	*script
-	t    *rapid.T
-	seen [2]*session.State
-	n    int
-	said []events.Fact // facts of the replicas that counted
+	t       *rapid.T
+	seen    [2]*session.State
+	n       int
+	written []events.Fact // facts of the replicas that counted
 }
 
 func newWorld(t *rapid.T) *world {
@@ -122,7 +122,7 @@ func (w *world) check(i int) {
 	for _, f := range d.Facts {
 		w.checkFact(before, f)
 	}
-	w.said = append(w.said, d.Facts...)
+	w.written = append(w.written, d.Facts...)
 	w.commit(events.ServiceSource(Name, "x"), d.Facts...)
 }
 
@@ -179,7 +179,7 @@ func TestOneFailureOneAttempt(t *testing.T) {
 			w.step()
 		}
 		scheduled, asked := map[string]int{}, map[string]int{}
-		for _, f := range w.said {
+		for _, f := range w.written {
 			switch f := f.(type) {
 			case events.RetryScheduled:
 				scheduled[f.Turn]++
@@ -208,9 +208,9 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
 			w.step()
 		}
-		const looksMax = 6 // stalled, scheduled, fired
+		const checksMax = 6 // stalled, scheduled, fired
 		var d Decision
-		for range looksMax {
+		for range checksMax {
 			w.seen[0] = w.s.Clone()
 			d = Decide(w.s, Input{Now: w.Now})
 			if d.CheckAt.After(w.Now) {

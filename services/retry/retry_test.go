@@ -105,8 +105,8 @@ func (c *cell) until(name, what string, ok func(*session.State) bool) *session.S
 func scheduled(s *session.State) bool { return s.Retry.State == session.RetryScheduled }
 func starting(s *session.State) bool  { return s.Retry.State == session.RetryStarting }
 
-// said returns the facts of one kind in the session's log, and the broker's time of each.
-func (c *cell) said(name string, k events.Kind) (facts []events.Fact, at []time.Time) {
+// ofKind returns the facts of one kind in the session's log, and the broker's time of each.
+func (c *cell) ofKind(name string, k events.Kind) (facts []events.Fact, at []time.Time) {
 	c.t.Helper()
 	_, commits := c.read(name)
 	for _, x := range commits {
@@ -132,7 +132,7 @@ func TestComesBack(t *testing.T) {
 		t.Errorf("due after %s: %+v", d, s.Retry)
 	}
 	s = c.until("s", "to be asked for again", starting)
-	asked, at := c.said("s", "turn.requested")
+	asked, at := c.ofKind("s", "turn.requested")
 	f := asked[0].(events.TurnRequested)
 	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < 0 || late > lateMax+pulse.Lost() {
 		t.Errorf("%s late", late)
@@ -166,8 +166,8 @@ func TestTwoVersions(t *testing.T) {
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
 		c.until(name, "to be asked for again", starting)
-		once, _ := c.said(name, "retry.scheduled")
-		asked, _ := c.said(name, "turn.requested")
+		once, _ := c.ofKind(name, "retry.scheduled")
+		asked, _ := c.ofKind(name, "turn.requested")
 		if s, _ := c.read(name); len(once) != 1 || len(asked) != 1 || s.Ignored.Count > 0 {
 			t.Errorf("%s: scheduled %v, requested %v, ignored %+v", name, once, asked, s.Ignored.Last)
 		}
@@ -193,8 +193,8 @@ func TestFailOver(t *testing.T) {
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
 		c.until(name, "to be asked for again", starting)
-		once, _ := c.said(name, "retry.scheduled")
-		asked, _ := c.said(name, "turn.requested")
+		once, _ := c.ofKind(name, "retry.scheduled")
+		asked, _ := c.ofKind(name, "turn.requested")
 		if len(once) != 1 || len(asked) != 1 {
 			t.Errorf("%s: scheduled %d times, requested %d times", name, len(once), len(asked))
 		}
@@ -260,7 +260,7 @@ func TestRestarts(t *testing.T) {
 	}
 	c.serve(b, retry.Default())
 	c.until("soon", "to be asked for again", starting)
-	if asked, _ := c.said("soon", "turn.requested"); len(asked) != 1 {
+	if asked, _ := c.ofKind("soon", "turn.requested"); len(asked) != 1 {
 		t.Errorf("requested %d times", len(asked))
 	}
 }
@@ -322,7 +322,7 @@ func TestOverdue(t *testing.T) {
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
 		c.until(name, "to be asked for again", starting)
-		_, at := c.said(name, "turn.requested")
+		_, at := c.ofKind(name, "turn.requested")
 		if fired = append(fired, at...); len(at) != 1 {
 			t.Errorf("%s was requested %d times", name, len(at))
 		}
@@ -371,7 +371,7 @@ func TestOverdueOutage(t *testing.T) {
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
 		c.until(name, "to be asked for again", starting)
-		_, at := c.said(name, "turn.requested")
+		_, at := c.ofKind(name, "turn.requested")
 		if len(at) != 1 {
 			t.Errorf("%s was requested %d times", name, len(at))
 		}

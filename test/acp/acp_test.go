@@ -28,7 +28,8 @@ func TestAnswers(t *testing.T) {
 		asked := x.asks("s1")
 		prompt := c.prompt(harness, "s1")
 		answer := func() {
-			x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"no"}}}`, asked)
+			x.editor.send(
+				`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"no"}}}`, asked)
 		}
 		want := `"optionId":"no"`
 		if elsewhere {
@@ -99,8 +100,8 @@ func TestAgentKilled(t *testing.T) {
 		for again := range 2 {
 			if again > 0 {
 				x = start(t, c.up.NATS, "killed")
-				x.editor.say(`{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":%q}}`, at)
-				x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, x.agent.gets("session/load"))
+				x.editor.send(`{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":%q}}`, at)
+				x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, x.agent.gets("session/load"))
 				x.editor.gets("result")
 			}
 			x.prompts(at)
@@ -117,8 +118,8 @@ func TestAgentKilled(t *testing.T) {
 				x.agent.gets("yes")
 			}
 			x.dies(updates)
-			if code := x.exit(); code != 1 || !strings.Contains(x.said(), "signal: killed") {
-				t.Errorf("%s: exit %d: %s", at, code, x.said())
+			if code := x.exit(); code != 1 || !strings.Contains(x.output(), "signal: killed") {
+				t.Errorf("%s: exit %d: %s", at, code, x.output())
 			}
 			st := c.until("killed", at, "recovery", func(s *session.State) bool {
 				// a question that waits keeps its turn
@@ -172,10 +173,10 @@ func TestNoBroker(t *testing.T) {
 	x.opens("s1")
 	turn := x.prompts("s1")
 	asked := x.asks("s1")
-	x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
+	x.editor.send(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
 	x.agent.gets(`"optionId":"yes"`)
 	asked = func() string {
-		x.agent.say(`{"jsonrpc":"2.0","id":78,"method":"session/request_permission","params":{"sessionId":"s1",` +
+		x.agent.send(`{"jsonrpc":"2.0","id":78,"method":"session/request_permission","params":{"sessionId":"s1",` +
 			`"toolCall":{"toolCallId":"c2"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"}]}}`)
 		return x.editor.gets("session/request_permission")
 	}()
@@ -183,7 +184,7 @@ func TestNoBroker(t *testing.T) {
 	c := &cell{t: t}
 	c.start(t.TempDir(), address)
 	x.saw("session s1 is stored again") // the first permission and its answer, too
-	for line := range strings.Lines(x.said()) {
+	for line := range strings.Lines(x.output()) {
 		if line != "the agent speaks\n" && !strings.HasPrefix(line, "holdfast: ") {
 			t.Errorf("standard error has %q", line)
 		}
@@ -200,7 +201,7 @@ func TestNoBroker(t *testing.T) {
 	if id := x.agent.gets(`"optionId":"yes"`); id != "78" {
 		t.Errorf("the reply has the id %s", id)
 	}
-	x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
+	x.editor.send(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
 	x.finishes(turn)
 	c.until("alone", "s1", "the end of the turn", turnOver)
 }
@@ -218,7 +219,7 @@ func TestBrokerLost(t *testing.T) {
 	turn := x.prompts("s1")
 	c.up.Kill()
 	asked := x.asks("s1")
-	x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
+	x.editor.send(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
 	x.agent.gets(`"optionId":"yes"`)
 	x.finishes(turn)
 	x.saw("session s1 continues, and is stored later")
@@ -256,7 +257,7 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: left %q, prompts %v", signal, st.Left, st.Prompts)
 		}
 		if code := x.cmd.ProcessState.ExitCode(); signal == syscall.SIGTERM && code != 0 {
-			t.Errorf("exit %d: %s", code, x.said())
+			t.Errorf("exit %d: %s", code, x.output())
 		}
 	}
 }
@@ -273,7 +274,7 @@ func TestEditorLeaves(t *testing.T) {
 	if err := x.editor.to.Close(); err != nil {
 		t.Fatal(err)
 	}
-	x.agent.say(`{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"/w/a"}}`)
+	x.agent.send(`{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"/w/a"}}`)
 	if id := x.agent.gets("the editor has left"); id != "9" {
 		t.Errorf("the error has the id %s", id)
 	}
@@ -281,9 +282,9 @@ func TestEditorLeaves(t *testing.T) {
 		t.Fatalf("answer: %d: %s", code, said)
 	}
 	x.agent.gets(`"optionId":"yes"`)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, turn)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, turn)
 	if code := x.exit(); code != 0 {
-		t.Errorf("exit %d: %s", code, x.said())
+		t.Errorf("exit %d: %s", code, x.output())
 	}
 	st := c.state("leaves", "s1")
 	if st.Owned || st.Left != session.LeftReleased || st.LastTurn == nil || st.LastTurn.Outcome != "completed" {
@@ -311,7 +312,7 @@ func TestStopped(t *testing.T) {
 	c.until("stopped", "s1", "the end of the permission", func(s *session.State) bool {
 		return s.Prompts[prompt] == nil || s.Prompts[prompt].Status != session.Awaiting
 	})
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`, turn)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`, turn)
 	x.editor.gets("cancelled")
 	c.until("stopped", "s1", "the stop", func(s *session.State) bool {
 		return s.Turn == nil && s.LastTurn != nil && s.LastTurn.Outcome == "stopped"
@@ -366,7 +367,7 @@ func fenced(t *testing.T, waits bool) {
 		x.asks("s1")
 		prompt = c.prompt(harness, "s1")
 	}
-	x.agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` +
+	x.agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` +
 		`{"sessionUpdate":"tool_call","toolCallId":"c2","title":"ls","kind":"execute","status":"in_progress"}}}`)
 	x.editor.gets("c2")
 	c.until(harness, "s1", "the next owner", func(s *session.State) bool { return s.Owned })

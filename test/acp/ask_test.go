@@ -68,10 +68,10 @@ func (x *proxy) tool(o *opening) *peer {
 		<-ended
 	})
 	p := newPeer(x.t, "the client of the tool", in, out)
-	p.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`)
+	p.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`)
 	p.gets(`"protocolVersion":"2025-06-18"`)
-	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	p.say(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+	p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.send(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
 	p.gets(`"name":"ask_user"`)
 	return p
 }
@@ -79,7 +79,7 @@ func (x *proxy) tool(o *opening) *peer {
 // asksBy calls the tool.
 func (p *peer) asksBy(id, question string) {
 	p.t.Helper()
-	p.say(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"ask_user","arguments":{"question":%q,`+
+	p.send(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"ask_user","arguments":{"question":%q,`+
 		`"options":["red","blue"]}}}`, id, question)
 }
 
@@ -98,12 +98,12 @@ func TestAskTool(t *testing.T) {
 	}
 	x := start(t, c.up.NATS, harness, "--ask-tool")
 	hello := `{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"loadSession":true}}}`
-	x.editor.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
-	x.agent.say(hello, x.agent.gets("initialize"))
+	x.editor.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
+	x.agent.send(hello, x.agent.gets("initialize"))
 	x.editor.gets("loadSession")
-	x.editor.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
+	x.editor.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
 	o := x.opened("session/new")
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1"}}`, o.ID)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1"}}`, o.ID)
 	x.editor.gets("s1")
 	x.prompts("s1")
 	tool := x.tool(o)
@@ -120,7 +120,7 @@ func TestAskTool(t *testing.T) {
 
 	tool.asksBy("b", "Which size?")
 	prompt = c.prompt(harness, "s1")
-	tool.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"b"}}`)
+	tool.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"b"}}`)
 	c.until(harness, "s1", "the withdrawal", func(s *session.State) bool {
 		return s.Prompts[prompt] == nil || s.Prompts[prompt].Status != session.Awaiting
 	})
@@ -129,9 +129,9 @@ func TestAskTool(t *testing.T) {
 	prompt = c.prompt(harness, "s1")
 	x.killAgent()
 	x.begins()
-	x.agent.say(hello, x.agent.gets("initialize"))
+	x.agent.send(hello, x.agent.gets("initialize"))
 	again := x.opened("session/load")
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, again.ID)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, again.ID)
 	answer(prompt, "red")
 	turn := x.agent.gets("Which shape?. The user has now answered: red")
 	next := x.tool(again)
@@ -172,18 +172,18 @@ func TestAskToolInTheEditor(t *testing.T) {
 	c := newCell(t)
 	const harness = "acp-ask-form"
 	x := start(t, c.up.NATS, harness, "--ask-tool")
-	x.editor.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,` +
+	x.editor.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,` +
 		`"clientCapabilities":{"elicitation":{"form":{}}}}}`)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, x.agent.gets("initialize"))
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, x.agent.gets("initialize"))
 	x.editor.gets("result")
-	x.editor.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
+	x.editor.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
 	o := x.opened("session/new")
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1"}}`, o.ID)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1"}}`, o.ID)
 	x.editor.gets("s1")
 	x.prompts("s1")
 	tool := x.tool(o)
 	tool.asksBy("a", "Which colour?")
-	x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"answer":"blue"}}}`,
+	x.editor.send(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"answer":"blue"}}}`,
 		x.editor.gets("Which colour?"))
 	tool.gets(`"text":"blue"`)
 	tool.asksBy("b", "Which size?")

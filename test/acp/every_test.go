@@ -45,8 +45,8 @@ type screen struct {
 	asked map[string]int  // permissions, by what they are about
 }
 
-// said takes in a line of the editor.
-func (s *screen) said(m *spoken) {
+// record takes in a line of the editor.
+func (s *screen) record(m *spoken) {
 	if m.Method != "" && m.ID != nil {
 		s.open[string(m.ID)] = true
 	}
@@ -81,7 +81,7 @@ func (s *screen) until(x *proxy) {
 			}
 			s.line(line)
 		case <-late.C:
-			s.t.Fatalf("no reply to %v: %s", s.open, x.said())
+			s.t.Fatalf("no reply to %v: %s", s.open, x.output())
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (c *cell) killedBehind(t *testing.T, harness string, entries []entry) {
 			t.Fatal(err)
 		}
 		if e.Dir == "editor" {
-			s.said(&m)
+			s.record(&m)
 			delete(waiting, string(m.ID))
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 // greets has the agent say that it can load sessions.
 func (x *proxy) greets() {
 	x.t.Helper()
-	x.editor.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`,
+	x.editor.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`,
 		x.agent.gets("initialize"))
 	x.editor.gets("loadSession")
 }
@@ -20,7 +20,7 @@ func (x *proxy) greets() {
 // replies has the agent reply to the next line, which is a request with this text in it.
 func (x *proxy) replies(text, result string) {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, x.agent.gets(text), result)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, x.agent.gets(text), result)
 }
 
 // TestRestart: the agent is killed in the middle of a turn. The next process has the session and its mode before
@@ -43,7 +43,7 @@ func restarts(t *testing.T, c *cell, at string) {
 	x := start(t, c.up.NATS, harness)
 	x.greets()
 	x.opens("s1")
-	x.editor.say(`{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"careful"}}`)
+	x.editor.send(`{"jsonrpc":"2.0","id":2,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"careful"}}`)
 	x.replies("session/set_mode", "{}")
 	x.editor.gets(`"id":2`)
 	x.prompts("s1")
@@ -69,7 +69,7 @@ func restarts(t *testing.T, c *cell, at string) {
 			t.Errorf("turn %+v, owned %t", st.Turn, st.Owned)
 		}
 	}
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`,
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`,
 		greeting)
 	x.replies("session/load", "{}")
 	x.replies(`"modeId":"careful"`, "{}")
@@ -91,7 +91,7 @@ func restarts(t *testing.T, c *cell, at string) {
 // allows has the editor grant a permission.
 func (x *proxy) allows(asked string) {
 	x.t.Helper()
-	x.editor.say(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
+	x.editor.send(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`, asked)
 }
 
 // decides has a person answer or stop while the next process of the agent has no session yet.
@@ -130,7 +130,7 @@ func (x *proxy) goesOn(at string, answered bool) {
 	}
 	if answered {
 		x.editor.gets(`"toolCallId":"c1","status":"failed"`)
-		x.agent.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1",` +
+		x.agent.send(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1",` +
 			`"toolCall":{"toolCallId":"c2","title":"rm"},"options":[{"optionId":"ok","name":"Allow",` +
 			`"kind":"allow_once"}]}}`)
 		if id := x.agent.gets(`"optionId":"ok"`); id != "0" {
@@ -183,8 +183,8 @@ func TestRestartsAreLimited(t *testing.T) {
 	returns()
 	x.agent.gets("was restarted")
 	x.dies(0)
-	if code := x.exit(); code != 1 || strings.Count(x.said(), "it is started again") != 4 {
-		t.Errorf("exit %d: %s", code, x.said())
+	if code := x.exit(); code != 1 || strings.Count(x.output(), "it is started again") != 4 {
+		t.Errorf("exit %d: %s", code, x.output())
 	}
 	c.until("limited", "s1", "recovery", func(s *session.State) bool { return !s.Owned && s.Turn == nil })
 	if all := fmt.Sprint(c.facts("limited", "s1")); strings.Count(all, "session.orphaned") != 1 ||

@@ -21,26 +21,26 @@ func continues(t *testing.T, c *cell, id string) *proxy {
 // loads has the agent of a run load the session.
 func (x *proxy) loads() {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"loadSession":true}}}`,
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"loadSession":true}}}`,
 		x.agent.gets("initialize"))
 	id := x.agent.gets("session/load")
-	x.agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` +
+	x.agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` +
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"history"}}}}`)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 }
 
 // ends ends a turn of a run, with a text of the agent.
 func (x *proxy) ends(request, said string) {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":`+
+	x.agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":`+
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}}`, said)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, request)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, request)
 }
 
 // permits has the agent ask for a permission, and returns its id in Holdfast.
 func (x *proxy) permits(c *cell, harness string) string {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","id":77,"method":"session/request_permission","params":{"sessionId":"s1",` +
+	x.agent.send(`{"jsonrpc":"2.0","id":77,"method":"session/request_permission","params":{"sessionId":"s1",` +
 		`"toolCall":{"toolCallId":"c2","title":"rm"},"options":[{"optionId":"yes","name":"Allow",` +
 		`"kind":"allow_once"}]}}`)
 	return c.prompt(harness, "s1")
@@ -105,7 +105,7 @@ func TestRunsWithoutAnEditor(t *testing.T) {
 	x.diesInATurn()
 	x.isStopped()
 	x.do("send", id, "this fails")
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"log in"}}`, x.agent.gets("this fails"))
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"log in"}}`, x.agent.gets("this fails"))
 	x.over(2, session.OutcomeFailed)
 	x.signal(syscall.SIGTERM)
 	shown := strings.Join(x.editor.rest(), "\n")
@@ -129,7 +129,7 @@ func (x *continued) diesInATurn() {
 	x.begins()
 	x.loads()
 	turn := x.agent.gets("restarted in the middle of this turn")
-	x.agent.say(`{"jsonrpc":"2.0","id":5,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"/x"}}`)
+	x.agent.send(`{"jsonrpc":"2.0","id":5,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"/x"}}`)
 	x.agent.gets(`no editor is here`)
 	x.ends(turn, "second")
 	x.over(2, session.OutcomeCompleted)
@@ -142,7 +142,7 @@ func (x *continued) isStopped() {
 	turn := x.agent.gets("stop this")
 	x.do("stop", x.id)
 	x.agent.gets("session/cancel")
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`, turn)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`, turn)
 	x.over(2, session.OutcomeStopped)
 }
 
@@ -157,12 +157,12 @@ func TestRunCannotLoad(t *testing.T) {
 	}
 	first.exit()
 	x := startAs(t, "acp", "run", "s1", "--harness", "acp-lost", "--nats", c.up.NATS)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}}`,
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}}`,
 		x.agent.gets("initialize"))
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"not found"}}`,
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"not found"}}`,
 		x.agent.gets("session/resume"))
-	if code := x.exit(); code == 0 || !strings.Contains(x.said(), "session/resume: not found") {
-		t.Errorf("exit %d: %s", code, x.said())
+	if code := x.exit(); code == 0 || !strings.Contains(x.output(), "session/resume: not found") {
+		t.Errorf("exit %d: %s", code, x.output())
 	}
 	if st := c.state("acp-lost", "s1"); st.Owned || st.Left != session.LeftReleased {
 		t.Errorf("owned %t, left %q", st.Owned, st.Left)

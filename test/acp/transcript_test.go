@@ -67,8 +67,8 @@ func TestTranscripts(t *testing.T) {
 				if code := x.exit(); code != 1 {
 					t.Errorf("process %d: exit %d", i, code)
 				}
-				if strings.Contains(x.said(), "continues") {
-					t.Errorf("process %d: %s", i, x.said())
+				if strings.Contains(x.output(), "continues") {
+					t.Errorf("process %d: %s", i, x.output())
 				}
 			}
 			natstest.Until(t, "recovery", func() bool { return c.free(t, name) })
@@ -117,7 +117,7 @@ func (x *proxy) replay(entries []entry) {
 		if m.Method == "" { // a reply has the id that its peer got
 			raw = withID(x.t, raw, m.ID, given[e.Dir][string(m.ID)])
 		}
-		from.say("%s", raw)
+		from.send("%s", raw)
 		got := to.next()
 		for strings.Contains(got, "this process of the agent does not run it") {
 			got = to.next() // the one line that the proxy adds

@@ -82,7 +82,7 @@ func newPeer(t *testing.T, name string, to io.WriteCloser, from io.Reader) *peer
 	return p
 }
 
-func (p *peer) say(format string, args ...any) {
+func (p *peer) send(format string, args ...any) {
 	p.t.Helper()
 	if _, err := fmt.Fprintf(p.to, format+"\n", args...); err != nil {
 		p.t.Fatalf("%s: %v", p.name, err)
@@ -161,7 +161,7 @@ func (x *proxy) Write(b []byte) (int, error) {
 	return x.stderr.Write(b)
 }
 
-func (x *proxy) said() string {
+func (x *proxy) output() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.stderr.String()
@@ -205,7 +205,7 @@ func startAs(t *testing.T, args ...string) *proxy {
 		_ = x.cmd.Process.Kill()
 		<-x.ended
 		if t.Failed() {
-			t.Logf("the proxy said:\n%s", x.said())
+			t.Logf("the proxy said:\n%s", x.output())
 		}
 	})
 	x.begins()
@@ -220,7 +220,7 @@ func (x *proxy) begins() {
 	}
 	conn, err := x.starts.Accept()
 	if err != nil {
-		x.t.Fatalf("the agent does not start: %v: %s", err, x.said())
+		x.t.Fatalf("the agent does not start: %v: %s", err, x.output())
 	}
 	x.t.Cleanup(func() { _ = conn.Close() })
 	x.agent = newPeer(x.t, "the agent", conn, conn)
@@ -259,22 +259,22 @@ func (x *proxy) killAgent() {
 func (x *proxy) saw(text string) {
 	x.t.Helper()
 	natstest.Until(x.t, fmt.Sprintf("%q on standard error", text), func() bool {
-		return strings.Contains(x.said(), text)
+		return strings.Contains(x.output(), text)
 	})
 }
 
 // opens opens a session, with this id at the agent.
 func (x *proxy) opens(id string) {
 	x.t.Helper()
-	x.editor.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":%q}}`, x.agent.gets("session/new"), id)
+	x.editor.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":%q}}`, x.agent.gets("session/new"), id)
 	x.editor.gets(id)
 }
 
 // prompts begins a turn, and returns the id of the request at the agent.
 func (x *proxy) prompts(id string) string {
 	x.t.Helper()
-	x.editor.say(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt","params":{"sessionId":%q,`+
+	x.editor.send(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt","params":{"sessionId":%q,`+
 		`"prompt":[{"type":"text","text":"do it"}]}}`, id)
 	return x.agent.gets("session/prompt")
 }
@@ -282,10 +282,10 @@ func (x *proxy) prompts(id string) string {
 // asks begins a call and asks for its permission. It returns the id of the request at the editor.
 func (x *proxy) asks(id string) string {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":`+
+	x.agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":`+
 		`{"sessionUpdate":"tool_call","toolCallId":"c1","title":"rm","kind":"execute","status":"in_progress"}}}`, id)
 	x.editor.gets("tool_call")
-	x.agent.say(`{"jsonrpc":"2.0","id":77,"method":"session/request_permission","params":{"sessionId":%q,`+
+	x.agent.send(`{"jsonrpc":"2.0","id":77,"method":"session/request_permission","params":{"sessionId":%q,`+
 		`"toolCall":{"toolCallId":"c1"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},`+
 		`{"optionId":"no","name":"Reject","kind":"reject_once"}]}}`, id)
 	return x.editor.gets("session/request_permission")
@@ -294,7 +294,7 @@ func (x *proxy) asks(id string) string {
 // finishes ends the turn.
 func (x *proxy) finishes(request string) {
 	x.t.Helper()
-	x.agent.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, request)
+	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, request)
 	if got := x.editor.gets("end_turn"); got != `"turn"` {
 		x.t.Errorf("the reply has the id %s", got)
 	}

@@ -107,7 +107,7 @@ func (w *world) takesOld() {
 	for _, c := range r.Prompts {
 		f.Prompts = append(f.Prompts, c.Prompt)
 		// unless the answer was taken back, or waits as a message, which another turn takes
-		if w.judged[c.Prompt] && w.st.QueuedAnswer(c.Prompt) == "" {
+		if w.settled[c.Prompt] && w.st.QueuedAnswer(c.Prompt) == "" {
 			context[c.Prompt] = true
 		}
 	}

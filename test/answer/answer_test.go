@@ -482,7 +482,7 @@ func (w *world) withdraws(prefix string) bool {
 	o, err := compaction.Withdraw(w.st,
 		request.Withdraw{Ref: ref, Message: ids[w.rng.IntN(len(ids))], By: "ada"}, w.now)
 	if err == nil {
-		if w.quietAt > 0 {
+		if w.stopSince > 0 {
 			w.released++
 		}
 		w.person(events.WriterCompaction, o.Facts...)
@@ -614,7 +614,7 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 // once fails if an answer that its asker has received, or that a completed turn has had, is also handed out as a
 // message.
 func (w *world) once(message string) {
-	for p := range w.judged {
+	for p := range w.settled {
 		if w.had[p] == 0 && !w.reached[p] {
 			continue
 		}
@@ -633,7 +633,7 @@ func (w *world) heldSince() uint64 {
 	case w.st.Held(), w.continued >= session.ContinuationsMax:
 		return w.st.Seq
 	case l == nil || l.Outcome == session.OutcomeCompleted:
-		return max(w.quietAt, w.oldAt)
+		return max(w.stopSince, w.oldAt)
 	case l.Actor == events.ActorPerson:
 		return max(w.stoppedAt, w.givenUpAt, w.oldAt)
 	}

@@ -120,7 +120,7 @@ func (w *world) sendsSynthetic() {
 // decidesAgain sends the decision about a prompt again, as a person does whose reply was lost: a success that appends
 // nothing.
 func (w *world) decidesAgain() {
-	for _, id := range slices.Sorted(maps.Keys(w.judged)) {
+	for _, id := range slices.Sorted(maps.Keys(w.settled)) {
 		e, kept := w.st.Ended(session.EntityPrompt, id)
 		if !kept || w.byHarness[id] {
 			continue

@@ -42,10 +42,10 @@ type world struct {
 	asMessage map[string]string // by prompt: the message that the answer became
 	output    map[string]uint64 // its place: a service ended its call with it, and no completed turn has had it
 	ended     map[string]string // by turn: how it ended
-	judged    map[string]bool   // prompts that a person or a process decided
+	settled   map[string]bool   // prompts that a person or a process decided
 	byHarness map[string]bool   // prompts that a process decided
 	stoppedAt uint64            // place of a person's last stop
-	quietAt   uint64            // the same; 0 once a turn that a person asked for has begun
+	stopSince uint64            // the same; 0 once a turn that a person asked for has begun
 	givenUpAt uint64            // place where a retry was given up last
 	oldAt     uint64            // place of the last decision without owed
 	absent    map[string]bool   // prompts that no Ask waits for
@@ -76,7 +76,7 @@ func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1,
 		owed: map[string]uint64{}, reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{},
 		callOf: map[string]string{}, asMessage: map[string]string{},
-		output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{},
+		output: map[string]uint64{}, ended: map[string]string{}, settled: map[string]bool{},
 		absent: map[string]bool{}, byHarness: map[string]bool{}, itsOwn: map[string]bool{}, named: map[string]bool{},
 		fromOld: map[string]bool{}, ofChild: map[string]bool{}}
 	w.deaf = w.chance(deafOneIn)
@@ -125,7 +125,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 	for _, f := range facts {
 		said := source
 		_, requests := f.(events.TurnRequested)
-		if requests && stops(facts) || by == events.WriterCompaction && !compaction.Said(f) {
+		if requests && stops(facts) || by == events.WriterCompaction && !compaction.OfPerson(f) {
 			said = events.ServiceSource(string(by), "x") // the turn that the stop has to name, or an effect
 		}
 		c.Events = append(c.Events, events.New(w.id("e"), said, ref, epoch, w.now, f))
@@ -187,7 +187,7 @@ func (w *world) before(f events.Fact) {
 			if m == back.Message {
 				delete(w.owed, id) // the answer is taken back
 				delete(w.asMessage, id)
-				delete(w.judged, id)
+				delete(w.settled, id)
 				delete(w.reached, id)
 				if w.runs != nil {
 					delete(w.runs.context, id)
@@ -267,7 +267,7 @@ func (w *world) counted(f events.Fact, of about) {
 		w.decided(f.Prompt, f.Owed, of)
 	case events.TurnStopRequested:
 		if f.Actor == events.ActorPerson {
-			w.stoppedAt, w.quietAt = of.seq, of.seq
+			w.stoppedAt, w.stopSince = of.seq, of.seq
 		}
 	case events.RetryAbandoned:
 		w.givenUpAt = of.seq
@@ -282,10 +282,10 @@ func (w *world) counted(f events.Fact, of about) {
 	case events.TurnStarted:
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
 		// a person's message that a compaction came before
-		sent := w.st.Turn.Cause == events.CauseFollowUp && !w.st.Turn.Synthetic && w.st.Turn.MessageSeq > w.quietAt
+		sent := w.st.Turn.Cause == events.CauseFollowUp && !w.st.Turn.Synthetic && w.st.Turn.MessageSeq > w.stopSince
 		stop := w.st.Pending.Stop // a stop that moved to this turn holds what it held
 		if !of.adopted && (of.byPerson || byPerson || sent) && (stop == nil || stop.Turn != f.Turn) {
-			w.quietAt, w.still = 0, false
+			w.stopSince, w.still = 0, false
 		}
 		if !of.adopted && (stop == nil || stop.Turn != f.Turn) {
 			w.itsOwn[f.Turn] = true
@@ -311,7 +311,7 @@ func (w *world) counted(f events.Fact, of about) {
 
 // decided records a decision. A process has its own decisions.
 func (w *world) decided(prompt string, owed bool, of about) {
-	w.judged[prompt] = true
+	w.settled[prompt] = true
 	if of.by == events.WriterHarness {
 		w.byHarness[prompt] = true
 		return
@@ -347,11 +347,11 @@ func (w *world) needless(what string, cause events.Cause, id, message string, na
 			w.owed[p] <= w.oldAt && w.alive() && w.st.Turn == nil && (q == nil || q.Epoch == w.st.Epoch) {
 			continue // a ledger from before the rule has stored it, or one after it
 		}
-		since := w.quietAt
+		since := w.stopSince
 		if what == "requested" && of.by == events.WriterRetry {
 			since = 0 // a person resumes what waits since the stop
 		}
-		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.judged[p] || w.overtaken[p] || w.named[p]) {
+		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.settled[p] || w.overtaken[p] || w.named[p]) {
 			return
 		}
 	}

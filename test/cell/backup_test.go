@@ -32,7 +32,7 @@ func TestThreeNodesAreRestored(t *testing.T) {
 	t.Cleanup(func() { d.report(t) })
 	h, operator := d.process(), d.as("root", events.ClassPerson, "root")
 	grows := d.opened(h, "grows")
-	said(t, grows, "before")
+	runTurn(t, grows, "before")
 	answer := d.asked(h)
 	kept, err := d.as("harness-"+attacker, events.ClassHarness, attacker).Objects.Put(t.Context(), mine,
 		[]byte(strings.Repeat("large ", 200_000)))
@@ -49,9 +49,9 @@ func TestThreeNodesAreRestored(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	said(t, grows, "after")
+	runTurn(t, grows, "after")
 	late := d.opened(h, "late")
-	said(t, late, "after")
+	runTurn(t, late, "after")
 	if out, err := d.run(phoenix, "restore", files[0], "--replicas", "3"); err == nil {
 		t.Errorf("a cell that exists is restored: %s", out)
 	}
@@ -87,11 +87,11 @@ func TestThreeNodesAreRestored(t *testing.T) {
 	}
 	next := d.process()
 	again := d.opened(next, "grows")
-	said(t, again, "restored")
+	runTurn(t, again, "restored")
 	d.worksFor(next)
 	d.sound()
 	d.nodes[d.leader("HF_LOG")].halt(syscall.SIGKILL) // each node may be missing now
-	said(t, again, "two nodes")
+	runTurn(t, again, "two nodes")
 }
 
 // opened opens a session of a process.

@@ -42,7 +42,7 @@ func TestAKeyForARunningCell(t *testing.T) {
 	if got := d.durables(root); !slices.Equal(got, plain) {
 		t.Fatalf("without keys the durables are %q, want %q", got, plain)
 	}
-	d.says("nothing about keys", func(out string, err error) bool {
+	d.untilOutput("nothing about keys", func(out string, err error) bool {
 		return err == nil && !strings.Contains(out, "consumer keys")
 	})
 
@@ -51,7 +51,7 @@ func TestAKeyForARunningCell(t *testing.T) {
 	first.end(syscall.SIGKILL, true)
 	d.until(first.pod, first.fit)
 	w.proceeds(t)
-	d.says("that two keys are used", func(out string, err error) bool {
+	d.untilOutput("that two keys are used", func(out string, err error) bool {
 		return err != nil && strings.Contains(out, severalUsed+"HF_LOG ledger, HF_LOG ledger-")
 	})
 
@@ -63,7 +63,7 @@ func TestAKeyForARunningCell(t *testing.T) {
 		}
 		w.proceeds(t)
 	}
-	d.says("which consumers are left", func(out string, err error) bool {
+	d.untilOutput("which consumers are left", func(out string, err error) bool {
 		_, left, found := strings.Cut(out, oneLeft)
 		left, _, _ = strings.Cut(left, "\n")
 		return err == nil && found && slices.Equal(slices.Sorted(strings.SplitSeq(strings.ReplaceAll(left, " ", "."),
@@ -75,7 +75,7 @@ func TestAKeyForARunningCell(t *testing.T) {
 			t.Fatalf("%s is not removed: %v %+v", name, err, m)
 		}
 	}
-	d.says("nothing about keys again", func(out string, err error) bool {
+	d.untilOutput("nothing about keys again", func(out string, err error) bool {
 		return err == nil && !strings.Contains(out, "consumer keys")
 	})
 	keyed := d.durables(root)
@@ -107,8 +107,8 @@ func (d *deployment) durables(operator *account) []string {
 	return all
 }
 
-// says waits until doctor says something.
-func (d *deployment) says(what string, ok func(out string, err error) bool) {
+// untilOutput waits until doctor says something.
+func (d *deployment) untilOutput(what string, ok func(out string, err error) bool) {
 	d.t.Helper()
 	var out string
 	d.t.Cleanup(func() {

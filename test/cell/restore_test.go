@@ -39,7 +39,7 @@ func TestAnOlderBackupIsRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said(t, s, "before")
+	runTurn(t, s, "before")
 	d.exchange(nil)
 	backup := t.TempDir()
 	if err := os.CopyFS(backup, os.DirFS(d.store)); err != nil {
@@ -47,12 +47,12 @@ func TestAnOlderBackupIsRestored(t *testing.T) {
 	}
 
 	old := h.Incarnation()
-	said(t, s, "after")
+	runTurn(t, s, "after")
 	late, err := h.Open(t.Context(), "late", harness.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said(t, late, "after")
+	runTurn(t, late, "after")
 	operator := d.as("root", events.ClassPerson, "root")
 	lost := map[string]uint64{"grows": s.State().Seq, "late": late.State().Seq}
 	for name, seq := range lost { // the services know it
@@ -74,7 +74,7 @@ func TestAnOlderBackupIsRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said(t, again, "restored")
+	runTurn(t, again, "restored")
 	natstest.Until(t, "the document of the restored session", func() bool {
 		return d.document(operator, "grows") == again.State().Seq
 	})
@@ -148,8 +148,8 @@ func (d *deployment) process() *harness.Harness {
 	return h
 }
 
-// said runs a turn with this content.
-func said(t *testing.T, s *harness.Session, content string) {
+// runTurn runs a turn with this content.
+func runTurn(t *testing.T, s *harness.Session, content string) {
 	t.Helper()
 	turn, err := s.StartTurn(t.Context(), harness.StartOptions{Content: content, Message: "m-" + content, By: people})
 	if err == nil {

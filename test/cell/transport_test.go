@@ -56,7 +56,7 @@ func TestForeignNodes(t *testing.T) {
 			own+"/ca.crt")
 	}
 	right := "node:" + w.password("routes") + "@"
-	for _, c := range []struct{ name, login, tls, says string }{
+	for _, c := range []struct{ name, login, tls, want string }{
 		{"no TLS", right, "", "TLS route handshake error"},
 		{"no certificate", right, fmt.Sprintf("tls { ca_file: %q }", own+"/ca.crt"), "TLS route handshake error"},
 		{"another authority's certificate", right, with(foreign), "TLS route handshake error"},
@@ -65,7 +65,7 @@ func TestForeignNodes(t *testing.T) {
 		{"a wrong password", "node:wrong@", with(own), "authentication error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if heard, said := w.joins(t, cell, c.login, c.tls, c.says); heard {
+			if heard, said := w.joins(t, cell, c.login, c.tls, c.want); heard {
 				t.Errorf("the node joined: it heard what the cell says\n%s", said)
 			}
 		})

@@ -447,7 +447,7 @@ func (p *picture) checkRequest(n *note) {
 func decides(n *note, f events.Fact) bool {
 	switch f := f.(type) {
 	case events.PromptAnswered:
-		return f.Prompt == n.Prompt && said(f.Answers) == n.Text
+		return f.Prompt == n.Prompt && choiceOf(f.Answers) == n.Text
 	case events.PromptRejected:
 		return f.Prompt == n.Prompt && f.Text == n.Text
 	case events.PromptDismissed:

@@ -165,7 +165,7 @@ func (w *world) idle(a *actor) {
 		if err != nil {
 			w.t.Fatalf("V14: %s does not come to rest: %v", a.Name, err)
 		}
-		if line == sayIdle {
+		if line == lineIdle {
 			return
 		}
 	}

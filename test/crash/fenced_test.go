@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
-// lookUpEvery is how often a process that waits for an answer also looks for the end of the call that waits for it.
-const lookUpEvery = 200 * time.Millisecond
+// lookupEvery is how often a process that waits for an answer also looks for the end of the call that waits for it.
+const lookupEvery = 200 * time.Millisecond
 
 // TestFencedWhileItAsks (R6): processes are stopped while their Asks wait, and while they look for the ends of their
 // calls, for longer than a lease and its grace; some questions are answered before the session is fenced, some after.
@@ -128,18 +128,18 @@ func playAsker(ctx context.Context, s settings, log *slog.Logger) error {
 			return err
 		}
 		asks.Go(func() { askOnce(ctx, j, s.ID, t, call) })
-		asks.Go(func() { looksUp(ctx, j, s.ID, x, call.ID()) })
+		asks.Go(func() { waitForEnd(ctx, j, s.ID, x, call.ID()) })
 		for x.State().Prompts["p"] == nil {
 			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil { // behind the question
 				return err
 			}
 		}
 	}
-	if err := errors.Join(h.Ready(ctx), child.Print(sayIdle)); err != nil {
+	if err := errors.Join(h.Ready(ctx), child.Print(lineIdle)); err != nil {
 		return err
 	}
 	asks.Wait()
-	if err := child.Print(sayIdle); err != nil {
+	if err := child.Print(lineIdle); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -152,17 +152,17 @@ func askOnce(ctx context.Context, j *journal, id string, t *harness.Turn, call *
 	a, err := t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: ask()})
 	switch {
 	case err == nil:
-		n.Status, n.Text = string(a.Status), said(a.Answers)
+		n.Status, n.Text = string(a.Status), choiceOf(a.Answers)
 	case !errors.Is(err, harness.ErrFenced):
 		n.Wrong = err.Error()
 	}
 	j.write(n)
 }
 
-// looksUp looks for the end of a call, which is the answer to its question, until the process is fenced. It records
+// waitForEnd looks for the end of a call, which is the answer to its question, until the process is fenced. It records
 // what it gets.
-func looksUp(ctx context.Context, j *journal, id string, s *harness.Session, call string) {
-	pace := time.NewTicker(lookUpEvery)
+func waitForEnd(ctx context.Context, j *journal, id string, s *harness.Session, call string) {
+	pace := time.NewTicker(lookupEvery)
 	defer pace.Stop()
 	for {
 		r, err := s.Result(ctx, call)

@@ -49,9 +49,9 @@ const (
 
 // Lines between the test and its children.
 const (
-	sayReady = "ready" // it works; a broker adds its URL
-	sayIdle  = "idle"  // it is at rest
-	sendRest = "rest"  // begin nothing new
+	lineReady = "ready" // it works; a broker adds its URL
+	lineIdle  = "idle"  // it is at rest
+	sendRest  = "rest"  // begin nothing new
 )
 
 // settings are what a child receives at its start.
@@ -134,7 +134,7 @@ func playBroker(ctx context.Context, s settings, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := child.Print(sayReady + " " + srv.URL()); err != nil {
+	if err := child.Print(lineReady + " " + srv.URL()); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -156,7 +156,7 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 	if err != nil {
 		return err
 	}
-	if err := child.Print(sayReady); err != nil {
+	if err := child.Print(lineReady); err != nil {
 		return err
 	}
 	err = service.Run(ctx)

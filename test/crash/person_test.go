@@ -51,7 +51,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 	go func() {
 		ended <- b.KV.Watch(ctx, kv.State, []string{events.BlockerKeys("", ""), events.SessionKeys("")}, sc.show)
 	}()
-	if err := child.Print(sayReady); err != nil {
+	if err := child.Print(lineReady); err != nil {
 		return err
 	}
 	var people sync.WaitGroup
@@ -61,7 +61,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 		people.Go(func() { p.live(ctx, rest) })
 	}
 	people.Wait()
-	if err := child.Print(sayIdle); err != nil {
+	if err := child.Print(lineIdle); err != nil {
 		return err
 	}
 	return <-ended
@@ -114,7 +114,7 @@ type person struct {
 	screen *screen
 	name   string
 	rnd    *rand.Rand
-	said   int
+	sent   int
 }
 
 func (p *person) live(ctx context.Context, rest <-chan struct{}) {
@@ -143,8 +143,8 @@ func (p *person) live(ctx context.Context, rest <-chan struct{}) {
 // act decides a prompt.
 func (p *person) act(ctx context.Context, b session.Blocker) {
 	r := events.Ref{Harness: b.Harness, Session: b.Session}
-	p.said++
-	text := fmt.Sprintf("%s says %d", p.name, p.said)
+	p.sent++
+	text := fmt.Sprintf("%s says %d", p.name, p.sent)
 	switch n := p.rnd.IntN(100); {
 	case n < 60:
 		p.answer(ctx, r, b, text)

@@ -97,8 +97,8 @@ func (p *person) speak(ctx context.Context, x seen) {
 
 // send sends a message that contains its own id, sometimes twice.
 func (p *person) send(ctx context.Context, r events.Ref) {
-	p.said++
-	m := fmt.Sprintf("m-%s-%d", p.name, p.said)
+	p.sent++
+	m := fmt.Sprintf("m-%s-%d", p.name, p.sent)
 	w := request.Send{Ref: r, Message: m, Content: json.RawMessage(quoted(m)), Synthetic: p.rnd.IntN(5) == 0,
 		By: p.name}
 	for range 1 + p.rnd.IntN(6)/5 {

@@ -75,7 +75,7 @@ func playHarness(ctx context.Context, s settings, log *slog.Logger, rest <-chan 
 	if err := h.Ready(ctx); err != nil {
 		w.unexpected("ready", err)
 	}
-	if err := child.Print(sayReady); err != nil {
+	if err := child.Print(lineReady); err != nil {
 		return err
 	}
 	var all sync.WaitGroup
@@ -90,7 +90,7 @@ func playHarness(ctx context.Context, s settings, log *slog.Logger, rest <-chan 
 		drivers.Go(func() { a.drive(ctx, mine) })
 	}
 	drivers.Wait()
-	if err := child.Print(sayIdle); err != nil {
+	if err := child.Print(lineIdle); err != nil {
 		return err
 	}
 	first.endTurns(ctx)
@@ -313,15 +313,15 @@ func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
 		At: time.Now()}
 	switch {
 	case x.Status == session.Answered && len(x.Answers) > 0:
-		n.Text = said(x.Answers)
+		n.Text = choiceOf(x.Answers)
 	case x.Status == session.Rejected:
 		n.Text = x.Text
 	}
 	a.j.write(n)
 }
 
-// said joins the answers to a worker's question into one text.
-func said(answers []events.Answer) string {
+// choiceOf joins the answers to a worker's question into one text.
+func choiceOf(answers []events.Answer) string {
 	text := ""
 	for _, x := range answers {
 		for _, label := range x.Selected {

@@ -33,7 +33,7 @@ type actor struct {
 	role   string
 	log    string
 	p      *child.Process // nil while it is not running
-	lives  uint64
+	starts uint64
 	seed   uint64
 	frozen bool
 	slept  bool // it was stopped since it was started
@@ -170,8 +170,8 @@ func (w *world) url() string {
 
 // start starts a process of an actor.
 func (w *world) start(a *actor) {
-	a.lives++
-	a.Seed = a.seed + a.lives
+	a.starts++
+	a.Seed = a.seed + a.starts
 	p, err := child.Start(a.role, a.log, a.settings)
 	if err != nil {
 		w.t.Fatal(err)

@@ -118,13 +118,13 @@ type cell struct {
 	t   *testing.T
 	url string
 
-	mu     sync.Mutex
-	open   map[string]int    // number of open calls and turns by harness and session
-	lost   map[string]string // sessions whose owner counted as dead, and how it shows
-	closed map[string]time.Time
-	change chan struct{} // signals a change
-	pulse  pulse
-	lives  int // rounds with processes that live
+	mu          sync.Mutex
+	open        map[string]int    // number of open calls and turns by harness and session
+	lost        map[string]string // sessions whose owner counted as dead, and how it shows
+	closed      map[string]time.Time
+	change      chan struct{} // signals a change
+	pulse       pulse
+	aliveRounds int // rounds with processes that live
 }
 
 func newCell(t *testing.T) *cell {

@@ -129,9 +129,9 @@ func (c *cell) live(p *proxy, name string, act func([]*child.Process)) error {
 	all := make([]*child.Process, livingProcesses)
 	ids := make([]string, len(all))
 	log := filepath.Join(c.t.TempDir(), "harness.log")
-	c.lives++
+	c.aliveRounds++
 	for i := range all {
-		ids[i] = fmt.Sprintf("%s-%d-%d", name, c.lives, i)
+		ids[i] = fmt.Sprintf("%s-%d-%d", name, c.aliveRounds, i)
 		one, err := child.Start("harness", log, settings{URL: p.url, ID: ids[i]})
 		if err != nil {
 			c.t.Fatal(err)

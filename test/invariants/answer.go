@@ -15,7 +15,7 @@ type debt struct {
 	at      uint64 // place of the decision in the log
 	call    string // that waits for the decision
 	message string // that an answer becomes when its asker is gone
-	quiet   bool   // named by the next turn, and calls for none: a dismissal, or a decision of before they did
+	noTurn  bool   // named by the next turn, and calls for none: a dismissal, or a decision of before they did
 }
 
 // brings are the prompts that a turn names as it begins: by itself, or by the request that it takes.
@@ -54,14 +54,14 @@ func (x *Log) Undelivered(s *session.State) []string {
 		x.continued >= session.ContinuationsMax {
 		return nil
 	}
-	since := x.quiet // a decision before this waits for a person, or for the next turn
+	since := x.noTurnSeq // a decision before this waits for a person, or for the next turn
 	if l := s.LastTurn; l != nil && l.Outcome != session.OutcomeCompleted {
 		since = max(since, cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
 	}
 	if min(x.called(), x.personal) < x.lastStop { // it waits until a turn of a person begins
 		since = max(since, x.lastStop)
 	}
-	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].quiet || x.debts[id].at <= since })
+	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].noTurn || x.debts[id].at <= since })
 }
 
 // answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or
@@ -113,7 +113,7 @@ func (x *Log) answers(e *events.Event) {
 // old records a decision of a ledger that wrote no owed: neither it nor an earlier one calls for a turn.
 func (x *Log) old(owed bool) {
 	if !owed && x.c.Writer != events.WriterHarness {
-		x.quiet = x.c.Seq
+		x.noTurnSeq = x.c.Seq
 	}
 }
 
@@ -123,7 +123,7 @@ func (x *Log) decided(prompt string, quiet bool) {
 	if p == nil || x.c.Writer == events.WriterHarness {
 		return
 	}
-	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, quiet: quiet,
+	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, noTurn: quiet,
 		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(max(p.Seq, p.ReopenedSeq), 10))}
 }
 

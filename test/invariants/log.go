@@ -55,7 +55,7 @@ type Log struct {
 
 	unattended map[string]bool // prompts whose asker has given up, and has not asked again
 	// place of the last decision of a ledger that writes no owed: those up to there call for no turn
-	quiet uint64
+	noTurnSeq uint64
 
 	continued int // turns that recovery requested for decisions since a person acted
 
@@ -79,11 +79,11 @@ func (x *Log) fail(format string, args ...any) {
 
 // byPerson reports whether a person requested this commit.
 func (x *Log) byPerson() bool {
-	return slices.ContainsFunc(x.c.Events, func(e events.Event) bool { return said(&e) })
+	return slices.ContainsFunc(x.c.Events, func(e events.Event) bool { return byPersonItself(&e) })
 }
 
-// said says whether a fact is a person's own word.
-func said(e *events.Event) bool {
+// byPersonItself says whether a fact is a person's own word.
+func byPersonItself(e *events.Event) bool {
 	_, ok := events.Person(e.Source)
 	return ok
 }
@@ -105,7 +105,7 @@ func (x *Log) event(e *events.Event) {
 	case events.MessageAccepted:
 		x.accepted(f)
 	case events.MessageWithdrawn:
-		x.withdrawn(f, e.Derived || said(e))
+		x.withdrawn(f, e.Derived || byPersonItself(e))
 	case events.TurnStarted:
 		x.started(f)
 	case events.TurnCompleted:
@@ -122,7 +122,7 @@ func (x *Log) event(e *events.Event) {
 	case events.RetryScheduled:
 		x.schedule(f)
 	case events.TurnRequested:
-		x.requested(f, said(e))
+		x.requested(f, byPersonItself(e))
 	case events.CompactionRequested:
 		x.compaction(f)
 	case events.UsageReported: // a report after a compaction is a new reason for another one

@@ -114,7 +114,7 @@ func (x *Log) needed(prompt string) bool {
 		return false
 	case owed && d.call == "" && x.left != x.c.Seq && x.attended(prompt, ""):
 		return false // its asker waits for it, outside of any turn
-	case owed && d.at <= x.quiet && x.c.Writer == events.WriterReconciler && x.kept(prompt):
+	case owed && d.at <= x.noTurnSeq && x.c.Writer == events.WriterReconciler && x.kept(prompt):
 		return false // a ledger from before the rule has stored it, or one after it
 	case owed && x.c.Writer == events.WriterRetry:
 		return true // a person resumes what waits since the stop

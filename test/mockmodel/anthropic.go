@@ -73,7 +73,7 @@ func (m *Model) messages(w http.ResponseWriter, r *http.Request) {
 	}
 	out := &anthropicAnswer{stream: begin(w)}
 	out.send("message_start", object{"type": "message_start", "message": message})
-	m.say(r, out, step)
+	m.writeAnswer(r, out, step)
 }
 
 // anthropicAnswer is an answer on its way.

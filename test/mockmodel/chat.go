@@ -54,7 +54,7 @@ func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	out := &chatAnswer{stream: begin(w), model: q.Model, used: step.Used}
 	out.delta(object{"role": "assistant", "content": ""}, "")
-	m.say(r, out, step)
+	m.writeAnswer(r, out, step)
 }
 
 // chatAnswer is an answer on its way.
@@ -79,7 +79,7 @@ func (a *chatAnswer) end() {
 		finish = "tool_calls"
 	}
 	a.delta(object{}, finish)
-	a.say("[DONE]")
+	a.writeData("[DONE]")
 }
 
 func (a *chatAnswer) delta(delta object, finish string) {

@@ -68,7 +68,7 @@ func (m *Model) gemini(w http.ResponseWriter, r *http.Request) {
 		s := begin(w)
 		out.stream = &s
 	}
-	m.say(r, out, step)
+	m.writeAnswer(r, out, step)
 	if out.stream == nil {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(out.chunk(out.parts, true)) // an agent that has left needs no answer

@@ -207,8 +207,8 @@ func (m *Model) refuse(w http.ResponseWriter, s Step) (refused bool) {
 	return true
 }
 
-// say writes an answer.
-func (m *Model) say(r *http.Request, out answer, s Step) {
+// writeAnswer writes an answer.
+func (m *Model) writeAnswer(r *http.Request, out answer, s Step) {
 	words := strings.SplitAfter(s.Text, " ")
 	if s.Text != "" {
 		out.text(words[0])
@@ -268,10 +268,10 @@ func (s stream) send(name string, data any) {
 	if name != "" {
 		_, _ = fmt.Fprintf(s.w, "event: %s\n", name)
 	}
-	s.say(string(raw))
+	s.writeData(string(raw))
 }
 
-func (s stream) say(data string) {
+func (s stream) writeData(data string) {
 	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
 	if f, ok := s.w.(http.Flusher); ok {
 		f.Flush()

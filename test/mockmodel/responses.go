@@ -45,14 +45,14 @@ func (m *Model) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	out := &responsesAnswer{stream: begin(w), id: "resp_" + m.callID(), model: q.Model}
 	out.event("response.created", object{"response": out.response("in_progress")})
-	m.say(r, out, step)
+	m.writeAnswer(r, out, step)
 }
 
 // responsesAnswer is an answer on its way.
 type responsesAnswer struct {
 	stream
 	id, model string
-	said      string
+	written   string
 	items     []any
 }
 
@@ -68,16 +68,16 @@ func (a *responsesAnswer) response(status string) object {
 func (a *responsesAnswer) message(status string) object {
 	content := []any{}
 	if status == "completed" {
-		content = []any{object{"type": "output_text", "text": a.said, "annotations": []any{}}}
+		content = []any{object{"type": "output_text", "text": a.written, "annotations": []any{}}}
 	}
 	return object{"id": "msg_" + a.id, "type": "message", "role": "assistant", "status": status, "content": content}
 }
 
 func (a *responsesAnswer) text(word string) {
-	if a.said == "" {
+	if a.written == "" {
 		a.event("response.output_item.added", object{"output_index": 0, "item": a.message("in_progress")})
 	}
-	a.said += word
+	a.written += word
 	a.event("response.output_text.delta", object{"item_id": "msg_" + a.id, "output_index": 0, "content_index": 0,
 		"delta": word})
 }
@@ -89,7 +89,7 @@ func (a *responsesAnswer) done(item object) {
 }
 
 func (a *responsesAnswer) closes() {
-	if a.said != "" && len(a.items) == 0 {
+	if a.written != "" && len(a.items) == 0 {
 		a.done(a.message("completed"))
 	}
 }

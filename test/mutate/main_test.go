@@ -184,7 +184,7 @@ func verdicts(t *testing.T, find finder, want map[string]outcome) {
 }
 
 // The output of the tests names the first failure, and whether they hung.
-func TestJudge(t *testing.T) {
+func TestVerdict(t *testing.T) {
 	r := verdict([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"),
 		true)
 	if r.test != "TestA" || r.hung || !r.red {

@@ -146,7 +146,7 @@ func (w *world) check(id string, before, st *session.State) {
 	case fails:
 		want["turn.failed"], want["retry.scheduled"] = 1, 1
 	}
-	said := w.said(id)
+	said := w.countKinds(id)
 	for _, k := range []events.Kind{"prompt.answered", "prompt.withdrawn", "prompt.expired", "tool.completed",
 		"tool.interrupted", "turn.interrupted", "turn.failed",
 		"turn.stopped", "retry.scheduled", "retry.abandoned", "session.orphaned"} {
@@ -288,8 +288,8 @@ func (w *world) until(id, what string, ok func(*session.State) bool) *session.St
 	return natstest.UntilSession(w.t, w.bus, ref(id), what, ok)
 }
 
-// said returns the number of facts in the session's log by kind.
-func (w *world) said(id string) map[events.Kind]int {
+// countKinds returns the number of facts in the session's log by kind.
+func (w *world) countKinds(id string) map[events.Kind]int {
 	w.t.Helper()
 	cs, err := w.bus.Log.Read(w.ctx, ref(id), 0)
 	w.ok(err)

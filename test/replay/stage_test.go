@@ -29,16 +29,16 @@ const (
 // stage is a session under Holdfast with simulated time: the real decisions of the services, and a harness whose
 // provider acts as recorded.
 type stage struct {
-	t       *testing.T
-	st      *session.State
-	commits map[uint64]*events.Commit
-	began   time.Time
-	now     time.Time
-	life    int // incarnation of the harness; 0: it is dead
-	lives   int
-	plays   map[string]*play // by message
-	summary bool             // the summary hangs until the process is killed
-	lines   []line
+	t            *testing.T
+	st           *session.State
+	commits      map[uint64]*events.Commit
+	began        time.Time
+	now          time.Time
+	incarnation  int // incarnation of the harness; 0: it is dead
+	incarnations int
+	plays        map[string]*play // by message
+	summary      bool             // the summary hangs until the process is killed
+	lines        []line
 }
 
 // line is one line of the page.
@@ -88,7 +88,7 @@ func (p *play) next() op {
 func newStage(t *testing.T, limit int64) *stage {
 	began := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	s := &stage{t: t, began: began, now: began, commits: map[uint64]*events.Commit{}, plays: map[string]*play{},
-		life: 1, lives: 1,
+		incarnation: 1, incarnations: 1,
 		st: session.New(events.Ref{Harness: "opencode", Session: "s"})}
 	s.commit(events.WriterHarness, events.SessionOpened{Incarnation: "1", ContextLimit: limit})
 	return s
@@ -100,7 +100,7 @@ func (s *stage) commit(by events.Writer, facts ...events.Fact) {
 	s.now = s.now.Add(wordTakes)
 	source := events.ServiceSource(string(by), "stage")
 	if by == events.WriterHarness {
-		source = events.HarnessSource(s.st.Harness, strconv.Itoa(s.life))
+		source = events.HarnessSource(s.st.Harness, strconv.Itoa(s.incarnation))
 	}
 	c := &events.Commit{Ref: s.st.Ref(), Writer: by, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true, At: s.now}
 	epoch := max(s.st.Epoch, 1)
@@ -172,7 +172,7 @@ func (s *stage) decide() (look time.Time, done bool) {
 		}
 	}
 	life := reconciler.Alive
-	if s.life == 0 {
+	if s.incarnation == 0 {
 		life = reconciler.Dead
 	}
 	rec, err := reconciler.Decide(s.st, reconciler.Input{Now: s.now, Owner: reconciler.Owner{Liveness: life}}, s.source)
@@ -207,7 +207,7 @@ func (s *stage) decide() (look time.Time, done bool) {
 func (s *stage) work() bool {
 	p := &s.st.Pending
 	switch {
-	case s.life == 0:
+	case s.incarnation == 0:
 		return false
 	case p.Stop != nil:
 		s.commit(events.WriterHarness, events.TurnStopped{Turn: p.Stop.Turn, Actor: p.Stop.Actor})
@@ -232,7 +232,7 @@ func (s *stage) own(f events.Fact) []events.Fact {
 	if s.st.Owned {
 		return []events.Fact{f}
 	}
-	return []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(s.life)}, f}
+	return []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(s.incarnation)}, f}
 }
 
 // call runs one model call of the open turn.
@@ -265,10 +265,10 @@ func (s *stage) call() {
 // kill ends the harness. After the detection of its death, another one starts.
 func (s *stage) kill() {
 	s.lines = append(s.lines, line{s.now.Sub(s.began), "           SIGKILL"})
-	s.life, s.now = 0, s.now.Add(deathNoticed)
+	s.incarnation, s.now = 0, s.now.Add(deathNoticed)
 	s.settle()
-	s.lives++
-	s.life, s.summary = s.lives, false
+	s.incarnations++
+	s.incarnation, s.summary = s.incarnations, false
 }
 
 // text returns a fact as a text for people.

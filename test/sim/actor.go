@@ -14,15 +14,15 @@ import (
 // person reads, thinks for a while, and asks a service for something. The service decides and appends in two steps, so
 // that others can be first.
 type person struct {
-	w       *world
-	name    string
-	writer  events.Writer // of the service that is asked
-	request func(*session.State) (session.Decision, error)
-	what    string
-	said    func(events.Fact) bool
-	st      *session.State
-	facts   []events.Fact
-	attempt int
+	w        *world
+	name     string
+	writer   events.Writer // of the service that is asked
+	request  func(*session.State) (session.Decision, error)
+	what     string
+	ofPerson func(events.Fact) bool
+	st       *session.State
+	facts    []events.Fact
+	attempt  int
 }
 
 // Request is what people can ask of a service other than the ledger.
@@ -30,8 +30,8 @@ type Request struct {
 	Name   string        // the verb
 	Writer events.Writer // of the service that is asked
 	// which facts are the person's words; nil: all. The others are the service's decisions
-	Said   func(events.Fact) bool
-	Decide func(s *session.State, a Ask) (session.Decision, error)
+	OfPerson func(events.Fact) bool
+	Decide   func(s *session.State, a Ask) (session.Decision, error)
 }
 
 // Ask is what a person says with a request.
@@ -95,7 +95,7 @@ func (p *person) decide() {
 
 // source is who says a fact.
 func (p *person) source(f events.Fact) string {
-	if p.said == nil || p.said(f) {
+	if p.ofPerson == nil || p.ofPerson(f) {
 		return events.PersonSource(p.name)
 	}
 	return events.ServiceSource(string(p.writer), "x")
@@ -104,7 +104,7 @@ func (p *person) source(f events.Fact) string {
 // choose makes up a request: one of the ledger's, or of those that other services grant.
 func (p *person) choose(st *session.State, asked bool) func(*session.State) (session.Decision, error) {
 	w := p.w
-	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil
+	p.writer, p.what, p.ofPerson = events.WriterLedger, "ledger", nil
 	back := queuedAnswer(st)
 	at := slices.IndexFunc(w.cfg.Requests, func(r Request) bool { return r.Name == "withdraw" })
 	takesBack := back != "" && at >= 0 && w.chance(2)
@@ -119,7 +119,7 @@ func (p *person) choose(st *session.State, asked bool) func(*session.State) (ses
 	if takesBack {
 		wish = w.cfg.Requests[at]
 	}
-	p.writer, p.what, p.said = wish.Writer, wish.Name, wish.Said
+	p.writer, p.what, p.ofPerson = wish.Writer, wish.Name, wish.OfPerson
 	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
 	if n := len(st.Queue); n > 0 {
 		a.Queued = cmp.Or(back, st.Queue[w.rng.IntN(n)].ID)
@@ -170,7 +170,7 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 // stop is a request to stop a session.
 func (p *person) stop(st *session.State) func(*session.State) (session.Decision, error) {
 	r, force := st.Ref(), p.w.chance(2)
-	p.said = saidByStop
+	p.ofPerson = ofStop
 	return func(st *session.State) (session.Decision, error) {
 		return st.Stop(request.Stop{Ref: r, By: p.name, Force: force})
 	}
@@ -192,9 +192,9 @@ func queuedAnswer(st *session.State) string {
 	return ""
 }
 
-// saidByStop reports whether a fact of a stop is the person's own: a turn that the stop has to name is requested by the
+// ofStop reports whether a fact of a stop is the person's own: a turn that the stop has to name is requested by the
 // ledger.
-func saidByStop(f events.Fact) bool {
+func ofStop(f events.Fact) bool {
 	_, requests := f.(events.TurnRequested)
 	return !requests
 }

@@ -227,19 +227,19 @@ func (w *world) darken() {
 // suspend stops a process: for a moment, or until its lease and the grace are long over.
 func (p *process) suspend() {
 	p.paused, p.slept = true, true
-	p.wakes = time.Time{}
+	p.resumes = time.Time{}
 	if p.w.chance(longPauseOneIn) {
-		p.wakes = p.w.now.Add(longPause)
+		p.resumes = p.w.now.Add(longPause)
 	}
 	p.w.report.Pauses++
 }
 
 // resume has a suspended process go on.
 func (p *process) resume() {
-	if p.w.now.Before(p.wakes) {
+	if p.w.now.Before(p.resumes) {
 		return
 	}
-	if p.paused && p.w.cfg.Bug == FencedWake {
+	if p.paused && p.w.cfg.Bug == FencedNotify {
 		p.handEarly()
 	}
 	p.paused = false

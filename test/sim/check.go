@@ -88,7 +88,7 @@ func (w *world) waitForAlarm() bool {
 		for _, a := range s.timers {
 			next = sooner(next, a.due)
 		}
-		for _, at := range s.replicas[0].wakes {
+		for _, at := range s.replicas[0].checks {
 			next = sooner(next, at)
 		}
 	}

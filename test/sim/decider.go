@@ -59,7 +59,7 @@ type replica struct {
 	n      int
 	start  time.Time
 	pings  map[events.Ref]time.Time // pings
-	wakes  map[events.Ref]time.Time // looks that need no timer
+	checks map[events.Ref]time.Time // checks that need no timer
 	cursor int                      // of the walk over all documents
 	first  int                      // what is left of the first one
 
@@ -85,7 +85,7 @@ func newService(w *world, d Decider) *service {
 
 func newReplica(w *world, s *service, n int) *replica {
 	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, pings: map[events.Ref]time.Time{},
-		wakes: map[events.Ref]time.Time{}, checked: map[events.Ref]bool{}}
+		checks: map[events.Ref]time.Time{}, checked: map[events.Ref]bool{}}
 }
 
 // Timers of the make-believe broker.
@@ -180,10 +180,10 @@ func (p *replica) trigger() (events.Ref, bool) {
 
 // wake is a session that this process wanted to look at by now.
 func (p *replica) dequeue() (events.Ref, bool) {
-	if len(p.wakes) > 0 {
+	if len(p.checks) > 0 {
 		for _, r := range p.w.log.sessions {
-			if at, ok := p.wakes[r]; ok && !at.After(p.w.now) {
-				delete(p.wakes, r)
+			if at, ok := p.checks[r]; ok && !at.After(p.w.now) {
+				delete(p.checks, r)
 				return r, true
 			}
 		}
@@ -227,7 +227,7 @@ func (p *replica) acknowledge() {
 	switch {
 	case p.nextCheck.IsZero():
 	case p.local:
-		p.wakes[r], p.nextCheck = p.nextCheck, time.Time{}
+		p.checks[r], p.nextCheck = p.nextCheck, time.Time{}
 	default:
 		p.of.set(r, alarm{p.nextCheck, p.st.Seq})
 		p.nextCheck = time.Time{}
@@ -286,7 +286,7 @@ func (s *service) triggered(w *world) bool {
 			return true
 		}
 	}
-	for _, at := range s.replicas[0].wakes {
+	for _, at := range s.replicas[0].checks {
 		if !at.After(w.now) {
 			return true
 		}

@@ -63,14 +63,14 @@ func requests() []sim.Request {
 			error) {
 			return retry.Resume(s)
 		}},
-		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: compaction.Said, Decide: send},
-		{Name: "withdraw", Writer: events.WriterCompaction, Said: compaction.Said,
+		{Name: "send", Writer: events.WriterCompaction, OfPerson: compaction.OfPerson, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, OfPerson: compaction.OfPerson, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, OfPerson: compaction.OfPerson, Decide: send},
+		{Name: "withdraw", Writer: events.WriterCompaction, OfPerson: compaction.OfPerson,
 			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 				return compaction.Withdraw(s, request.Withdraw{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now)
 			}},
-		{Name: "compact", Writer: events.WriterCompaction, Said: compaction.Said,
+		{Name: "compact", Writer: events.WriterCompaction, OfPerson: compaction.OfPerson,
 			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 				return compaction.Compact(s, request.Compact{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now)
 			}},

@@ -182,7 +182,7 @@ func TestTheExplorerFindsADeafAgent(t *testing.T) {
 // TestTheExplorerFindsAnAdoptionWithoutAnAsk: a process that adopts a question, does not ask, and does not say so,
 // keeps the decision from its agent.
 func TestTheExplorerFindsAnAdoptionWithoutAnAsk(t *testing.T) {
-	c := exploring(worlds()["a question outside of turns"], sim.UnaskedNotSaid)
+	c := exploring(worlds()["a question outside of turns"], sim.UnaskedNotRecorded)
 	c.Depth, c.Most = 6, explorer.Bounds{Crashes: 1, Starts: 1}
 	r := explorer.Run(c)
 	t.Logf("%d states: %s", r.States, r.Violated)
@@ -256,7 +256,7 @@ func finds(t *testing.T, world string, bug sim.Bug, want string, depth int, most
 func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
 		sim.AnswerNotCarried: "V15: a person decided", sim.AnswerAlone: "V15: a person decided",
-		sim.AdoptedTurnTaken: "V15: turn", sim.FencedWake: "R6",
+		sim.AdoptedTurnTaken: "V15: turn", sim.FencedNotify: "R6",
 		sim.OwedDropped: "V15: a person decided", sim.OwedNotRequested: "V15: a person decided",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestTheExplorerFindsBugsOfWhatPeopleSend(t *testing.T) {
 func TestTheExplorerFindsBugsOfCalls(t *testing.T) {
 	finds(t, "one of them in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
 	finds(t, "two questions in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
-	finds(t, "a call in the background", sim.CallTakenNotSaid, "V15: a person decided", 9, troubles()["calls"])
+	finds(t, "a call in the background", sim.CallTakenNotRecorded, "V15: a person decided", 9, troubles()["calls"])
 }
 
 func TestTheExplorerFindsBugsOfAppends(t *testing.T) {

@@ -56,10 +56,10 @@ func (w *world) answerSome() (answered bool) {
 	}
 	for _, r := range w.log.sessions {
 		commits := len(w.log.bySession[r])
-		if w.looked[r] == commits {
+		if w.checked[r] == commits {
 			continue // nothing is new: people have looked at each of its questions
 		}
-		w.looked[r] = commits
+		w.checked[r] = commits
 		st := w.current(r)
 		for _, id := range st.PendingPrompts() {
 			if w.asked[decision{r, id}] {
@@ -89,9 +89,9 @@ func (w *world) answerSome() (answered bool) {
 type absence uint8
 
 const (
-	attends absence = iota
-	gaveUp          // the Ask has returned, and the log does not say so yet
-	said            // the log says that nothing waits for the decision
+	attends  absence = iota
+	gaveUp           // the Ask has returned, and the log does not say so yet
+	recorded         // the log says that nothing waits for the decision
 )
 
 // outlives reports whether a prompt belongs to no turn, or to a call that outlives its turn. Only the process can take
@@ -121,8 +121,8 @@ func (p *process) asksNothing(st *session.State) {
 func (p *process) leaves(st *session.State, prompt string) {
 	p.w.report.Unasked++
 	p.absent[decision{st.Ref(), prompt}] = gaveUp
-	if p.w.cfg.Bug == UnaskedNotSaid {
-		p.absent[decision{st.Ref(), prompt}] = said
+	if p.w.cfg.Bug == UnaskedNotRecorded {
+		p.absent[decision{st.Ref(), prompt}] = recorded
 	}
 }
 
@@ -178,7 +178,7 @@ func (p *process) appendUnattended(st *session.State) bool {
 		d := decision{st.Ref(), id}
 		if p.absent[d] == gaveUp && answersFor(st, st.Prompts[id]) {
 			if p.append(st, st.Epoch, events.PromptUnattended{Prompt: id}) {
-				p.absent[d] = said
+				p.absent[d] = recorded
 			}
 			return true
 		}

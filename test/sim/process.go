@@ -32,7 +32,7 @@ type process struct {
 	before      string       // that predecessor, if it could only not renew
 	slept       bool         // since the last renewal
 	began       time.Time    // this incarnation
-	wakes       time.Time    // suspended at least until then
+	resumes     time.Time    // suspended at least until then
 	doubts      []events.Ref // claims that may be stored
 	absent      map[decision]absence
 }

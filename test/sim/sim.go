@@ -58,7 +58,7 @@ const (
 	// the reconciler continues a turn whose prompt was decided, also when a process has adopted the turn
 	AdoptedTurnTaken
 	ClaimForgotten // a process whose caller gave up while a commit was stored forgets the session
-	FencedWake     // a process tells its agent what was decided before it judges whether the session is still its own
+	FencedNotify   // a process tells its agent what was decided before it judges whether the session is still its own
 
 	OwedDropped      // a turn that an agent starts by itself drops what the turn before it left undelivered
 	OwedNotRequested // nothing requests a turn for a decision that nothing else delivers
@@ -69,7 +69,7 @@ const (
 	StopReleased           // a message that a person takes back ends the hold of a stop
 
 	// a process does not say that it does not ask for a prompt that it has adopted
-	UnaskedNotSaid
+	UnaskedNotRecorded
 
 	// the reconciler takes a turn for running while the owner has a call of it in the background
 	BackgroundRuns
@@ -85,15 +85,15 @@ const (
 	RefusalDropsRequest  // a turn that is requested for several decisions goes with one that is refused
 	CallDoesNotRun       // recovery ends the turn of which the owner has adopted a call alone
 
-	CallEndsUnread      // a process ends its call, and no Ask has returned the decision about the call's question
-	CallTakenNotSaid    // a process that takes a call by Append does not say that no Ask waits for its question
-	AppendedNotAttended // a claim after a lost lease says nothing of a decision that the program reads without an Ask
-	OptionsOfBefore     // a turn brings what has left its request while Worker.Options was asked
-	OptionsWithout      // a turn begins without what was decided while Worker.Options was asked
-	FullLogFences       // a claim after a lost lease that a full log refuses is taken for the loss of the session
-	RefusedStays        // the next attempt of a turn brings a decision that the turn has refused
-	ShownIgnored        // a decision counts for another question than the one that the person saw
-	MessagesForgotten   // a message that is sent again is carried out again
+	CallEndsUnread       // a process ends its call, and no Ask has returned the decision about the call's question
+	CallTakenNotRecorded // a process that takes a call by Append does not say that no Ask waits for its question
+	AppendedNotAttended  // a claim after a lost lease says nothing of a decision that the program reads without an Ask
+	OptionsOfBefore      // a turn brings what has left its request while Worker.Options was asked
+	OptionsWithout       // a turn begins without what was decided while Worker.Options was asked
+	FullLogFences        // a claim after a lost lease that a full log refuses is taken for the loss of the session
+	RefusedStays         // the next attempt of a turn brings a decision that the turn has refused
+	ShownIgnored         // a decision counts for another question than the one that the person saw
+	MessagesForgotten    // a message that is sent again is carried out again
 )
 
 // String is the bug's name.
@@ -244,8 +244,8 @@ type world struct {
 
 	heirs bool              // processes are replaced often, and adopt questions outside of turns
 	asked map[decision]bool // open questions that people have looked at since all trouble is over
-	// looked has the length of each session's log when people looked at its questions last.
-	looked map[events.Ref]int
+	// checked has the length of each session's log when people looked at its questions last.
+	checked map[events.Ref]int
 
 	report Report
 }
@@ -280,7 +280,7 @@ func newWorld(cfg Config) *world {
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.settled = 1 + int(cfg.Seed%settledMax)*int(cfg.Seed%settledMax)
-	w.heirs, w.asked, w.looked = cfg.Seed%heirsOneIn == 0, map[decision]bool{}, map[events.Ref]int{}
+	w.heirs, w.asked, w.checked = cfg.Seed%heirsOneIn == 0, map[decision]bool{}, map[events.Ref]int{}
 	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
@@ -356,7 +356,7 @@ func (w *world) pass(d time.Duration) {
 const (
 	killOneIn    = 250
 	pauseOneIn   = 150
-	wakeOneIn    = 60
+	resumeOneIn  = 60
 	outageOneIn  = 3000
 	returnOneIn  = 150
 	ledgerOneIn  = 30
@@ -388,9 +388,9 @@ func (w *world) trouble() {
 		}
 	case w.chance(pauseOneIn*w.settled) && p.alive && !p.paused:
 		p.suspend()
-	case w.chance(wakeOneIn):
+	case w.chance(resumeOneIn):
 		p.resume()
-	case !p.alive && w.chance(wakeOneIn) && !w.now.Before(w.dark):
+	case !p.alive && w.chance(resumeOneIn) && !w.now.Before(w.dark):
 		w.spawn(p.harness, p)
 	}
 	if w.chance(ledgerOneIn) {

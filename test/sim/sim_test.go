@@ -144,12 +144,12 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.FailureEmptyQueue: "V10",
 		sim.ResumeUncounted:   "V8", sim.AlarmsForgotten: "V7",
 		sim.AnswerNotCarried: "V15", sim.AnswerAlone: "V15", sim.AdoptedTurnTaken: "V15", sim.ClaimForgotten: "",
-		sim.FencedWake:  "R6",
-		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
+		sim.FencedNotify: "R6",
+		sim.OwedDropped:  "V15", sim.OwedNotRequested: "V15",
 		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15",
-		sim.UnaskedNotSaid: "V15",
-		sim.RefusedStays:   "V15: turn",
-		sim.StopReleased:   "V1", // V10 for the queue, V15 for decisions
+		sim.UnaskedNotRecorded: "V15",
+		sim.RefusedStays:       "V15: turn",
+		sim.StopReleased:       "V1", // V10 for the queue, V15 for decisions
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

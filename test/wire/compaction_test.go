@@ -73,7 +73,7 @@ func TestOnSend(t *testing.T) {
 		if code != "" {
 			t.Fatalf("%s: %s %v", s, code, reply)
 		}
-		d, batch := c.fresh(s), c.said(reply["seq"])
+		d, batch := c.fresh(s), c.changes(reply["seq"])
 		if !x.want {
 			if got := kinds(batch); got != "holdfast.message.accepted holdfast.turn.requested " {
 				t.Errorf("%s: said %s", s, got)
@@ -122,7 +122,7 @@ func TestMidStream(t *testing.T) {
 	c.fresh("s1")
 	c.mustAppend("s1", inc, 1, usage("t1", 75_000))
 	d := c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "compaction") != nil })
-	if got := kinds(c.said(at(d, "pending", "compaction",
+	if got := kinds(c.changes(at(d, "pending", "compaction",
 		"seq"))); got != "holdfast.turn.stop_requested holdfast.compaction.requested " || at(d, "pending", "stop",
 		"actor") != "compaction" ||
 		at(d, "compaction", "reason") != "mid-stream" || at(d, "compaction", "follow_up") != "continue" {

@@ -61,7 +61,7 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 		}
 		seqs[m] = reply["seq"]
 	}
-	batch := c.said(seqs["m1"])
+	batch := c.changes(seqs["m1"])
 	if stored := c.stored(seqs["m1"]); kinds(batch) != "holdfast.message.accepted " ||
 		batch[0]["source"] != "/person/ada" || stored.Subject != "hf.log.h1.s1.compaction" ||
 		at(batch[0], "data", "by") != "ada" || at(batch[0], "data", "synthetic") != false {
@@ -119,7 +119,7 @@ func TestContentTravelsAsItIs(t *testing.T) {
 			t.Errorf("%.40s: %s %v", content, code, reply)
 			continue
 		}
-		if got := kinds(c.said(reply["seq"])); got != "holdfast.message.accepted holdfast.turn.requested " {
+		if got := kinds(c.changes(reply["seq"])); got != "holdfast.message.accepted holdfast.turn.requested " {
 			t.Errorf("one commit: %s", got)
 		}
 		w := c.work(s, func(d map[string]any) bool { return at(d, "turn", "message") == "m1" })
@@ -240,7 +240,7 @@ func TestWithdraw(t *testing.T) {
 		ending(d, "message", "m1")["outcome"] != "withdrawn" {
 		t.Errorf("withdrawn: %s %v %v", code, first, d)
 	}
-	if said := c.said(first["seq"]); said[0]["source"] != "/person/bob" || at(said[0], "data", "by") != "bob" {
+	if said := c.changes(first["seq"]); said[0]["source"] != "/person/bob" || at(said[0], "data", "by") != "bob" {
 		t.Errorf("said %v", said)
 	}
 	if code, again := c.ask("compaction.withdraw", body("s1", "m1")); code != "" || again["seq"] != first["seq"] {

@@ -35,8 +35,8 @@ func (c *cell) answer(session, prompt string) (code string, reply map[string]any
 			`"selected":["a"]}]}`, session, prompt))
 }
 
-// said returns the facts of one commit: kind and data.
-func (c *cell) said(seq any) []map[string]any {
+// changes returns the facts of one commit: kind and data.
+func (c *cell) changes(seq any) []map[string]any {
 	c.t.Helper()
 	log, err := c.js.Stream(c.t.Context(), "HF_LOG")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestAnAnswerOwesATurnOrNot(t *testing.T) {
 			if code != "" {
 				t.Fatalf("%s %v", code, reply)
 			}
-			batch := c.said(reply["seq"])
+			batch := c.changes(reply["seq"])
 			if got := kinds(batch); got != x.want {
 				t.Errorf("said %s, want %s", got, x.want)
 			}

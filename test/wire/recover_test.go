@@ -195,7 +195,7 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 	}
 	next := c.lease("ready", lasting)
 	code, reply := c.answer("kid", "p")
-	if code != "" || kinds(c.said(reply["seq"])) != "holdfast.prompt.answered holdfast.tool.completed "+
+	if code != "" || kinds(c.changes(reply["seq"])) != "holdfast.prompt.answered holdfast.tool.completed "+
 		"holdfast.turn.requested " {
 		t.Fatalf("answer: %s %v", code, reply)
 	}

@@ -75,7 +75,7 @@ func TestAFailedTurnComesBack(t *testing.T) {
 		t.Errorf("asked for: %v", d)
 	}
 	m := c.stored(at(d, "pending", "turn", "seq"))
-	batch := c.said(at(d, "pending", "turn", "seq"))
+	batch := c.changes(at(d, "pending", "turn", "seq"))
 	if m.Subject != "hf.log.h1.s1.retry" || kinds(batch) != "holdfast.turn.requested " ||
 		!strings.HasPrefix(fmt.Sprint(batch[0]["source"]), "/service/retry/") {
 		t.Errorf("who asks: %s %v", m.Subject, batch)
@@ -144,7 +144,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 	if code != "" || reply["seq"] == nil {
 		t.Fatalf("now: %s %v", code, reply)
 	}
-	batch := c.said(reply["seq"])
+	batch := c.changes(reply["seq"])
 	if kinds(batch) != "holdfast.turn.requested " || batch[0]["source"] != "/person/ada" ||
 		at(batch[0], "data", "of_turn") != "t1" || at(batch[0], "data", "cause") != "retry" {
 		t.Errorf("now said %v", batch)
@@ -357,7 +357,7 @@ func TestASilentTurnIsStalled(t *testing.T) {
 		silent > 5*time.Second+soon(pulse) {
 		t.Errorf("stalled after %s", silent)
 	}
-	if got := kinds(c.said(at(d, "last_turn", "seq"))); got != "holdfast.turn.stop_requested holdfast.turn.failed " {
+	if got := kinds(c.changes(at(d, "last_turn", "seq"))); got != "holdfast.turn.stop_requested holdfast.turn.failed " {
 		t.Errorf("one commit: %s", got)
 	}
 	c.retry("silent", "scheduled")

@@ -156,11 +156,11 @@ func TestManyAnswerAtOnce(t *testing.T) {
 	}
 	c.begin("s1", inc, asked...)
 	for i := range prompts {
-		type said struct {
+		type declared struct {
 			code, label string
 			reply       map[string]any
 		}
-		all := make([]said, people)
+		all := make([]declared, people)
 		var wg sync.WaitGroup
 		for k := range people {
 			label := []string{"a", "b"}[k%2]
@@ -168,7 +168,7 @@ func TestManyAnswerAtOnce(t *testing.T) {
 				body := fmt.Sprintf(`{"harness":"h1","session":"s1","prompt":"p%d","by":"person-%d",`+
 					`"answers":[{"question":"q","selected":[%q]}]}`, i, k, label)
 				if m, err := c.nc.Request("hf.svc.ledger.answer", []byte(body), patience); err == nil {
-					all[k] = said{code: m.Header.Get("Nats-Service-Error-Code"), label: label}
+					all[k] = declared{code: m.Header.Get("Nats-Service-Error-Code"), label: label}
 					if json.Unmarshal(m.Data, &all[k].reply) != nil {
 						all[k].code = "unreadable"
 					}
@@ -176,7 +176,7 @@ func TestManyAnswerAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		won := all[slices.IndexFunc(all, func(s said) bool { return s.code == "" })]
+		won := all[slices.IndexFunc(all, func(s declared) bool { return s.code == "" })]
 		for _, s := range all {
 			switch {
 			case s.code == "" && s.label == won.label && s.reply["seq"] == won.reply["seq"]:

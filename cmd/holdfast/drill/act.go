@@ -35,7 +35,7 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 		select {
 		// The agent may have reported why.
 		case r := <-c.reports:
-			return nil, fmt.Errorf("act %s: %s %s: %w", act, r.Said, r.Text, err)
+			return nil, fmt.Errorf("act %s: %s %s: %w", act, r.Word, r.Text, err)
 		default:
 			return nil, fmt.Errorf("act %s: %w: do the services run? (`holdfast doctor`)", act, err)
 		}
@@ -168,8 +168,8 @@ func (d *drill) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, took, err := c.expect(ctx, saidTook, startMaxS*time.Second)
-	d.inTime(actCrash, "the next agent takes the turn", saidTook, r.Said, took, startMaxS*time.Second, err)
+	r, took, err := c.expect(ctx, wordTook, startMaxS*time.Second)
+	d.inTime(actCrash, "the next agent takes the turn", wordTook, r.Word, took, startMaxS*time.Second, err)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -232,7 +232,7 @@ func (d *drill) pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
+	if _, _, err := c.expect(ctx, wordReady, startMaxS*time.Second); err != nil {
 		return err
 	}
 	if err := c.signal(suspendProcess, "as when a machine sleeps"); err != nil {
@@ -250,7 +250,7 @@ func (d *drill) pause(ctx context.Context) error {
 	if fence == nil {
 		return ctx.Err()
 	}
-	r, took, err := c.expect(ctx, saidRefused, d.Within)
+	r, took, err := c.expect(ctx, wordRefused, d.Within)
 	if !r.Fenced && err == nil {
 		err = errors.New("refused, but not as fenced: " + r.Text)
 	}
@@ -324,14 +324,14 @@ func (d *drill) restart(ctx context.Context) error {
 
 // answerAdopted answers the adopted question.
 func (d *drill) answerAdopted(ctx context.Context, c *child) error {
-	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
+	if _, _, err := c.expect(ctx, wordReady, startMaxS*time.Second); err != nil {
 		return err
 	}
 	began := time.Now()
 	_, err := d.answer(ctx, actRestart, promptMay, "target", optionYes)
 	var r Report
 	if err == nil {
-		r, _, err = c.expect(ctx, saidAnswered, startMaxS*time.Second)
+		r, _, err = c.expect(ctx, wordAnswered, startMaxS*time.Second)
 	}
 	if err == nil && r.Text != optionYes {
 		err = errors.New(r.Text)

@@ -92,7 +92,7 @@ func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	err := a.live(ctx)
 	if err != nil {
-		a.report(Report{Said: saidFailed, Text: err.Error()})
+		a.report(Report{Word: wordFailed, Text: err.Error()})
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (a *agent) live(ctx context.Context) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
 	defer cancel()
 	if err = errors.Join(err, h.Close(late)); err == nil {
-		a.report(Report{Said: saidLeft, Text: "in good order"})
+		a.report(Report{Word: wordLeft, Text: "in good order"})
 	}
 	return err
 }
@@ -185,7 +185,7 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	a.report(Report{Said: saidReady})
+	a.report(Report{Word: wordReady})
 	select {
 	case <-a.lines:
 	case <-ctx.Done():
@@ -194,14 +194,14 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	if err := s.Call(callCompile).Complete(ctx, "compiled"); err != nil {
 		for _, lost := range []error{harness.ErrFenced, harness.ErrLeaseLost} {
 			if errors.Is(err, lost) {
-				a.report(Report{Said: saidRefused, Text: strings.TrimPrefix(lost.Error(), "harness: "), Fenced: true})
+				a.report(Report{Word: wordRefused, Text: strings.TrimPrefix(lost.Error(), "harness: "), Fenced: true})
 				return nil
 			}
 		}
-		a.report(Report{Said: saidRefused, Text: err.Error()})
+		a.report(Report{Word: wordRefused, Text: err.Error()})
 		return nil
 	}
-	a.report(Report{Said: saidStored, Text: "the result of its call"})
+	a.report(Report{Word: wordStored, Text: "the result of its call"})
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	if err := h.Ready(ctx); err != nil {
 		return err
 	}
-	a.report(Report{Said: saidReady})
+	a.report(Report{Word: wordReady})
 	turn := s.OpenTurn()
 	if turn == nil {
 		return errors.New("agent: the turn was not taken over")
@@ -238,7 +238,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	a.report(Report{Said: saidAnswered, Text: cmp.Or(answer.Choice(), string(answer.Status))})
+	a.report(Report{Word: wordAnswered, Text: cmp.Or(answer.Choice(), string(answer.Status))})
 	if err := s.Call(callAsk).Complete(ctx, answer.Answers); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 	}
 	return h.Work(ctx, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
 		r := t.Request()
-		a.report(Report{Said: saidTook,
+		a.report(Report{Word: wordTook,
 			Text: strings.TrimSpace(fmt.Sprintf("turn %s, cause: %s %s", t.ID(), r.Cause, r.Options))})
 		return nil
 	}})
@@ -300,7 +300,7 @@ func (a *agent) full(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	a.report(Report{Said: saidReady})
+	a.report(Report{Word: wordReady})
 	hang := func(ctx context.Context) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -328,12 +328,12 @@ func (a *agent) goesOn(ctx context.Context, h *harness.Harness) error {
 	}
 	return h.Work(ctx, harness.Worker{
 		Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) {
-			a.report(Report{Said: saidTook, Text: "the compaction"})
+			a.report(Report{Word: wordTook, Text: "the compaction"})
 			return contextAfter, nil
 		},
 		Turn: func(_ context.Context, t *harness.Turn) error {
 			r := t.Request()
-			a.report(Report{Said: saidTook, Text: fmt.Sprintf("message %s, cause: %s", r.Message, r.Cause)})
+			a.report(Report{Word: wordTook, Text: fmt.Sprintf("message %s, cause: %s", r.Message, r.Cause)})
 			return nil
 		},
 	})

@@ -27,20 +27,20 @@ type Spec struct {
 
 // Report is a line of an agent's output: what it did, or the reply that it got.
 type Report struct {
-	Said   string `json:"said"` // one of the words below
+	Word   string `json:"said"` // one of the words below
 	Text   string `json:"text,omitempty"`
 	Fenced bool   `json:"fenced,omitempty"` // refused because another process has claimed the session
 }
 
 // Words of a report.
 const (
-	saidReady    = "ready"    // it works; it has its lease
-	saidRefused  = "refused"  // a commit was refused: it stops
-	saidStored   = "stored"   // a commit was stored
-	saidAnswered = "answered" // it has the answer to its question
-	saidTook     = "took"     // it took a requested turn
-	saidLeft     = "left"     // it left gracefully
-	saidFailed   = "failed"   // it cannot continue
+	wordReady    = "ready"    // it works; it has its lease
+	wordRefused  = "refused"  // a commit was refused: it stops
+	wordStored   = "stored"   // a commit was stored
+	wordAnswered = "answered" // it has the answer to its question
+	wordTook     = "took"     // it took a requested turn
+	wordLeft     = "left"     // it left gracefully
+	wordFailed   = "failed"   // it cannot continue
 )
 
 // child is one agent's process.
@@ -96,10 +96,10 @@ func (c *child) listen(out io.Reader) {
 	for lines.Scan() {
 		var r Report
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			r = Report{Said: saidFailed, Text: lines.Text()}
+			r = Report{Word: wordFailed, Text: lines.Text()}
 		}
-		if r.Said != saidReady {
-			c.d.report(c.act, whoAgent, "process %d says: %s: %s", c.cmd.Process.Pid, r.Said, r.Text)
+		if r.Word != wordReady {
+			c.d.report(c.act, whoAgent, "process %d says: %s: %s", c.cmd.Process.Pid, r.Word, r.Text)
 		}
 		c.reports <- r
 	}
@@ -118,8 +118,8 @@ func (c *child) expect(ctx context.Context, said string, limit time.Duration) (R
 		if !ok {
 			return r, time.Since(began), fmt.Errorf("the process ended without a report: %w", errLate)
 		}
-		if r.Said != said {
-			return r, time.Since(began), fmt.Errorf("the process reports: %s %s", r.Said, r.Text)
+		if r.Word != said {
+			return r, time.Since(began), fmt.Errorf("the process reports: %s %s", r.Word, r.Text)
 		}
 		return r, time.Since(began), nil
 	case <-late.C:

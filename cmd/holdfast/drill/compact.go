@@ -87,7 +87,7 @@ func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
+	if _, _, err := c.expect(ctx, wordReady, startMaxS*time.Second); err != nil {
 		return v, err
 	}
 	for _, id := range queued {

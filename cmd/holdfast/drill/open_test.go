@@ -10,12 +10,12 @@ import (
 )
 
 // history folds commits. Each one has a writer and facts.
-type said struct {
+type written struct {
 	by    events.Writer
 	facts []events.Fact
 }
 
-func history(commits ...said) *session.State {
+func history(commits ...written) *session.State {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	for i, c := range commits {
 		seq := uint64(i + 1)
@@ -33,8 +33,8 @@ func history(commits ...said) *session.State {
 	return s
 }
 
-func byHarness(facts ...events.Fact) said    { return said{events.WriterHarness, facts} }
-func byReconciler(facts ...events.Fact) said { return said{events.WriterReconciler, facts} }
+func byHarness(facts ...events.Fact) written    { return written{events.WriterHarness, facts} }
+func byReconciler(facts ...events.Fact) written { return written{events.WriterReconciler, facts} }
 
 // Recovery may leave some entities open, and must close the others.
 func TestStranded(t *testing.T) {
@@ -50,8 +50,8 @@ func TestStranded(t *testing.T) {
 	waits := history(opened, working, byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1",
 		WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}}))
 	ended := byHarness(events.TurnCompleted{Turn: "t"})
-	child := func(more ...said) map[string]*session.State {
-		return map[string]*session.State{"k": history(append([]said{opened}, more...)...)}
+	child := func(more ...written) map[string]*session.State {
+		return map[string]*session.State{"k": history(append([]written{opened}, more...)...)}
 	}
 	for _, c := range []struct {
 		name string

@@ -100,9 +100,9 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	if err != nil {
 		return err
 	}
-	r, _, err := next.expect(ctx, saidTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
+	r, _, err := next.expect(ctx, wordTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
 	if err != nil {
-		d.verify(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(),
+		d.verify(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: wordTook, Seen: err.Error(),
 			TookMS: -1})
 		return ctx.Err()
 	}

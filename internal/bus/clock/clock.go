@@ -51,7 +51,7 @@ func New(conn *core.Conn) *Clock { return &Clock{conn: conn} }
 
 // reading is one measurement of the broker's clock.
 type reading struct {
-	said           time.Time
+	broker         time.Time
 	seq            uint64    // the log's last commit then
 	sent, received time.Time // by this process's clock
 }
@@ -74,7 +74,7 @@ func (c *Clock) jump(r reading) time.Duration {
 		return 0
 	}
 	ran := c.broker.Add(r.sent.Sub(c.local)) // the least value without a step
-	by := r.said.Sub(ran)
+	by := r.broker.Sub(ran)
 	if by > events.StepMin+c.slack+r.received.Sub(r.sent) || by < -events.StepMin {
 		return by
 	}
@@ -149,14 +149,14 @@ func (c *Clock) follow(ctx context.Context, r reading) {
 		r = again
 	}
 	if by := c.jump(r); by != 0 {
-		step := events.Step{Seq: c.lastBefore(ctx, by, r), ByMS: by.Milliseconds(), At: r.said}
+		step := events.Step{Seq: c.lastBefore(ctx, by, r), ByMS: by.Milliseconds(), At: r.broker}
 		c.conn.Log.Warn().Str("service", c.conn.Config.Name).Uint64("seq", step.Seq).
 			Msgf("the broker's clock was set by %s, to %s: followed", by.Round(time.Millisecond),
-				r.said.Format(time.RFC3339))
+				r.broker.Format(time.RFC3339))
 		c.steps, c.epoch, c.own = append(c.steps[:len(c.steps):len(c.steps)], step).Merge(nil), c.epoch+1, c.own+1
 		c.last, c.local = time.Time{}, time.Time{}
 	}
-	c.set(r.said, r.sent, r.received)
+	c.set(r.broker, r.sent, r.received)
 	c.seq = r.seq
 }
 
@@ -218,7 +218,7 @@ func (c *Clock) askTime(ctx context.Context, must bool) (reading, error) {
 		cancel()
 		switch {
 		case err == nil:
-			return reading{said: reply.Now, seq: reply.State.LastSeq, sent: sent, received: time.Now()}, nil
+			return reading{broker: reply.Now, seq: reply.State.LastSeq, sent: sent, received: time.Now()}, nil
 		case !must || !errors.Is(err, core.ErrUnreachable):
 			return reading{}, err
 		case !core.Pause(ctx, pace.NextBackOff()):

@@ -18,13 +18,13 @@ import (
 type clockScript struct {
 	ahead []time.Duration // of each answer in turn; the last one stays. Less than -24 h: an error
 	last  []int           // the log's last commit, of each answer in turn; the last one stays
-	get   func(seq int) []bustest.Said
+	get   func(seq int) []bustest.Reply
 	n     int
 }
 
 const noAnswer = -1000 * time.Hour
 
-func (c *clockScript) answer(a bustest.Asked) []bustest.Said {
+func (c *clockScript) answer(a bustest.Asked) []bustest.Reply {
 	if a.Is("STREAM.MSG.GET") {
 		var q bustest.Question
 		_ = json.Unmarshal([]byte(a.Body), &q) // the requests themselves are not tested
@@ -35,7 +35,7 @@ func (c *clockScript) answer(a bustest.Asked) []bustest.Said {
 	if ahead == noAnswer {
 		return bustest.Trouble
 	}
-	return bustest.Says(fmt.Sprintf(`{"ts":%q,"state":{"last_seq":%d}}`,
+	return bustest.OneReply(fmt.Sprintf(`{"ts":%q,"state":{"last_seq":%d}}`,
 		time.Now().Add(ahead).UTC().Format(time.RFC3339Nano),
 		last))
 }
@@ -76,47 +76,47 @@ func TestOneAnswerIsNoStep(t *testing.T) {
 // TestWhereAStepLies: the last commit before a step is looked for by the commits' instants. Where that cannot be found
 // out, it is the commit with which what was set meanwhile comes late rather than early.
 func TestWhereAStepLies(t *testing.T) {
-	at := func(seq int, ahead time.Duration) []bustest.Said {
+	at := func(seq int, ahead time.Duration) []bustest.Reply {
 		return bustest.Stored("hf.log.h.s.harness", seq, "", "[]", time.Now().Add(ahead))
 	}
 	for _, c := range []struct {
 		name  string
 		ahead time.Duration
-		get   func(seq int) []bustest.Said
+		get   func(seq int) []bustest.Reply
 		want  uint64
 	}{
-		{"forward, 6 is the first after it", 2 * time.Hour, func(seq int) []bustest.Said {
+		{"forward, 6 is the first after it", 2 * time.Hour, func(seq int) []bustest.Reply {
 			if seq < 6 {
 				return at(seq, 0)
 			}
 			return at(seq, 2*time.Hour)
 		}, 5},
-		{"back, 6 is the first after it", -2 * time.Hour, func(seq int) []bustest.Said {
+		{"back, 6 is the first after it", -2 * time.Hour, func(seq int) []bustest.Reply {
 			if seq < 6 {
 				return at(seq, 0)
 			}
 			return at(seq, -2*time.Hour)
 		}, 5},
-		{"forward, the log is shorter", 2 * time.Hour, func(seq int) []bustest.Said {
+		{"forward, the log is shorter", 2 * time.Hour, func(seq int) []bustest.Reply {
 			if seq < 6 {
 				return at(seq, 0)
 			}
 			return bustest.NotFound
 		}, 5},
-		{"back, the log is shorter", -2 * time.Hour, func(seq int) []bustest.Said {
+		{"back, the log is shorter", -2 * time.Hour, func(seq int) []bustest.Reply {
 			if seq < 6 {
 				return at(seq, 0)
 			}
 			return bustest.NotFound
 		}, 5},
-		{"forward, the next one is younger than the measurement", 2 * time.Hour, func(seq int) []bustest.Said {
+		{"forward, the next one is younger than the measurement", 2 * time.Hour, func(seq int) []bustest.Reply {
 			if seq < 6 {
 				return at(seq, 0)
 			}
 			return at(20, 0)
 		}, 5},
-		{"forward, no answer", 2 * time.Hour, func(int) []bustest.Said { return bustest.Trouble }, 10},
-		{"back, no answer", -2 * time.Hour, func(int) []bustest.Said { return bustest.Trouble }, 2},
+		{"forward, no answer", 2 * time.Hour, func(int) []bustest.Reply { return bustest.Trouble }, 10},
+		{"back, no answer", -2 * time.Hour, func(int) []bustest.Reply { return bustest.Trouble }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			broker := &clockScript{ahead: []time.Duration{0, c.ahead}, last: []int{2, 10}, get: c.get}
@@ -136,7 +136,7 @@ func TestWhereAStepLies(t *testing.T) {
 
 // TestClockGivesUp: a request whose context ends before the broker has answered says so, for the clock as well.
 func TestClockGivesUp(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence }).Open()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

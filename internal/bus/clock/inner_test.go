@@ -26,16 +26,16 @@ func TestTheClockIsNotAhead(t *testing.T) {
 	there := func(ms int) time.Time { return at(ms).Round(0).Add(time.Hour) } // the broker's clock is an hour ahead
 	var c Clock
 	for _, x := range []struct {
-		what                 string
-		sent, said, received int
-		behind               int // milliseconds
+		what                   string
+		sent, broker, received int
+		behind                 int // milliseconds
 	}{
 		{"the first, and slow", 0, 10, 40, 30},
 		{"quicker", 100, 103, 105, 2},
 		{"slow again", 200, 201, 290, 2},
 		{"slow on the way there", 300, 390, 400, 2},
 	} {
-		c.set(there(x.said), at(x.sent), at(x.received))
+		c.set(there(x.broker), at(x.sent), at(x.received))
 		if behind := there(x.received).Sub(c.broker); behind != time.Duration(x.behind)*time.Millisecond ||
 			!c.local.Equal(at(x.received)) {
 			t.Errorf("%s: %s behind, want %d ms", x.what, behind, x.behind)

@@ -20,9 +20,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// tellsOfConsumers is a broker that answers questions about the consumers of an account, and closes a connection that
+// consumerAnswer is a broker that answers questions about the consumers of an account, and closes a connection that
 // has more than 1 MiB waiting.
-const tellsOfConsumers = `
+const consumerAnswer = `
 	max_payload: 262144
 	max_pending: 1048576
 	accounts {
@@ -53,7 +53,7 @@ func TestALongAnswerOfABroker(t *testing.T) {
 		"not to be compressed": {func() string { return noise(t, longConfig) }, bus.ErrUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
+			s := natstest.Start(t, natstest.Settings(t, consumerAnswer))
 			b := natstest.Bus(t, s)
 			nc, _ := bustest.Outsider(t, s)
 			for i := range longConfigs {
@@ -84,9 +84,9 @@ func TestALongAnswerOfABroker(t *testing.T) {
 func TestUncountedConsumersAreDeleted(t *testing.T) {
 	for name, nodes := range map[string]func() []*embed.Server{
 		"one": func() []*embed.Server {
-			return []*embed.Server{natstest.Start(t, natstest.Settings(t, tellsOfConsumers))}
+			return []*embed.Server{natstest.Start(t, natstest.Settings(t, consumerAnswer))}
 		},
-		"three": func() []*embed.Server { return natstest.Cluster(t, natstest.Settings(t, tellsOfConsumers)) },
+		"three": func() []*embed.Server { return natstest.Cluster(t, natstest.Settings(t, consumerAnswer)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := nodes()
@@ -142,7 +142,7 @@ func TestUncountedConsumersAreDeleted(t *testing.T) {
 // TestUncountedConsumersWithOldPermissions: a service that may not ask about listed consumers reports that, and deletes
 // those that are in no list.
 func TestUncountedConsumersWithOldPermissions(t *testing.T) {
-	s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
+	s := natstest.Start(t, natstest.Settings(t, consumerAnswer))
 	nc, _ := bustest.Outsider(t, s)
 	natstest.Bus(t, s)
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = strings.Replace(c.URL, "//", "//old:secret@", 1) })
@@ -160,7 +160,7 @@ func TestUncountedConsumersWithOldPermissions(t *testing.T) {
 // TestConsumersWhoseNamesAreNotText: the broker takes any bytes for a name and lists them as U+FFFD, so no request
 // names such a consumer. The error says which node has it, and the others are deleted, whatever their names are.
 func TestConsumersWhoseNamesAreNotText(t *testing.T) {
-	s := natstest.Start(t, natstest.Settings(t, tellsOfConsumers))
+	s := natstest.Start(t, natstest.Settings(t, consumerAnswer))
 	nc, _ := bustest.Outsider(t, s)
 	b := natstest.Bus(t, s)
 	makeConsumer(t, nc, "bytes\xff", direct("unheard"))

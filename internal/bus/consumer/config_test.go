@@ -30,15 +30,15 @@ func filesOf(t *testing.T, s *embed.Server, stream, name string) string {
 	return dirs[0]
 }
 
-// heard is a handler that keeps the sequences it was given.
-type heard struct {
+// answers is a handler that keeps the sequences it was given.
+type answers struct {
 	mu   sync.Mutex
 	seqs []uint64
 }
 
-func (*heard) Takeover(context.Context) error { return nil }
+func (*answers) Takeover(context.Context) error { return nil }
 
-func (h *heard) Batch(_ context.Context, ms []bus.Message) (int, error) {
+func (h *answers) Batch(_ context.Context, ms []bus.Message) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range ms {
@@ -48,7 +48,7 @@ func (h *heard) Batch(_ context.Context, ms []bus.Message) (int, error) {
 }
 
 // times returns how often a message was delivered.
-func (h *heard) times(seq uint64) (n int) {
+func (h *answers) times(seq uint64) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.seqs {
@@ -60,7 +60,7 @@ func (h *heard) times(seq uint64) (n int) {
 }
 
 // run consumes a source until the returned function is called.
-func (h *heard) run(t *testing.T, b *bus.Bus, s consumer.Source) (stop func()) {
+func (h *answers) run(t *testing.T, b *bus.Bus, s consumer.Source) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(bustest.Background(t))
 	done := make(chan error, 1)
@@ -105,7 +105,7 @@ func TestADeletedConsumersFilesAreNotUsed(t *testing.T) {
 			b := natstest.Bus(t, s)
 			nc, js := bustest.Outsider(t, s)
 			fill(t, b, js, c.source.Stream)
-			var h heard
+			var h answers
 			stop := h.run(t, b, c.source)
 			natstest.Until(t, "all three", func() bool { return h.times(3) == 1 })
 			stop()
@@ -148,7 +148,7 @@ func TestAConsumerInUseIsNotCreatedAgain(t *testing.T) {
 		}
 		return c.CachedInfo().Created
 	}
-	var h heard
+	var h answers
 	stop := h.run(t, a, bustest.LedgerSource)
 	natstest.Until(t, "all three", func() bool { return h.times(3) == 1 })
 	before := created()
@@ -178,7 +178,7 @@ func TestANewConsumersFilesWereRemoved(t *testing.T) {
 	if err := os.RemoveAll(filesOf(t, s, "HF_LOG", bustest.LedgerSource.Durable)); err != nil {
 		t.Fatal(err)
 	}
-	var h heard
+	var h answers
 	defer h.run(t, b, bustest.LedgerSource)()
 	natstest.Until(t, "all three", func() bool { return h.times(3) == 1 })
 	if !strings.Contains(readable(filesOf(t, s, "HF_LOG", bustest.LedgerSource.Durable)), "meta.inf") {
@@ -210,7 +210,7 @@ func deletedAgain(t *testing.T, s *embed.Server, a, b *bus.Bus, rounds int) {
 	t.Helper()
 	_, js := bustest.Outsider(t, s)
 	fill(t, a, js, consumer.LogStream)
-	var h heard
+	var h answers
 	for _, process := range []*bus.Bus{a, b} {
 		defer h.run(t, process, bustest.LedgerSource)()
 	}

@@ -26,11 +26,11 @@ import (
 // pinScript is a broker with one pinned consumer, on which it delivers as a test says.
 type pinScript struct {
 	t         testing.TB
-	hidePin   bool                         // the header of the message that pins a process does not name the pin
-	standBy   func(nth int) []bustest.Said // what a process that has no pin is sent; nil: a message that pins it
-	deliver   func(nth int) []bustest.Said // what a pull with a pin is sent
-	keepAlive func() []bustest.Said        // nil: the pin is confirmed
-	pinned    func() string                // the pin as the consumer's state names it; nil: P
+	hidePin   bool                          // the header of the message that pins a process does not name the pin
+	standBy   func(nth int) []bustest.Reply // what a process that has no pin is sent; nil: a message that pins it
+	deliver   func(nth int) []bustest.Reply // what a pull with a pin is sent
+	keepAlive func() []bustest.Reply        // nil: the pin is confirmed
+	pinned    func() string                 // the pin as the consumer's state names it; nil: P
 
 	mu       sync.Mutex
 	what     []string // what was asked for, in order: create, stand by, info, reset, pull, keep alive, unpin
@@ -47,7 +47,7 @@ func (p *pinScript) asks() []string {
 	return slices.Clone(p.what)
 }
 
-func (p *pinScript) answer(a bustest.Asked) []bustest.Said {
+func (p *pinScript) answer(a bustest.Asked) []bustest.Reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	note := func(what string) { p.what = append(p.what, what) }
@@ -67,7 +67,7 @@ func (p *pinScript) answer(a bustest.Asked) []bustest.Said {
 		if pin == unknownPin {
 			return bustest.Trouble
 		}
-		return bustest.Says(fmt.Sprintf(
+		return bustest.OneReply(fmt.Sprintf(
 			`{"num_ack_pending":%d,"priority_groups":[{"group":"active","pinned_client_id":%q}]}`,
 			p.ack, pin))
 	case a.Is("CONSUMER.MSG.NEXT"):
@@ -77,10 +77,10 @@ func (p *pinScript) answer(a bustest.Asked) []bustest.Said {
 	default: // an acknowledgement
 		return bustest.Silence
 	}
-	return bustest.Says(`{}`)
+	return bustest.OneReply(`{}`)
 }
 
-func (p *pinScript) pull(a bustest.Asked, note func(string)) []bustest.Said {
+func (p *pinScript) pull(a bustest.Asked, note func(string)) []bustest.Reply {
 	var q struct {
 		Batch     int           `json:"batch"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
@@ -103,7 +103,7 @@ func (p *pinScript) pull(a bustest.Asked, note func(string)) []bustest.Said {
 		if p.keepAlive != nil {
 			return p.keepAlive()
 		}
-		return []bustest.Said{bustest.Status("408")}
+		return []bustest.Reply{bustest.Status("408")}
 	}
 	note("pull")
 	p.n++
@@ -111,16 +111,16 @@ func (p *pinScript) pull(a bustest.Asked, note func(string)) []bustest.Said {
 }
 
 // pinning is the message that pins a process.
-func (p *pinScript) pinning() []bustest.Said {
+func (p *pinScript) pinning() []bustest.Reply {
 	m := bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 1, 1, 0)
 	if !p.hidePin {
 		m.Header = "NATS/1.0\r\nNats-Pin-Id: P\r\n\r\n"
 	}
-	return []bustest.Said{m}
+	return []bustest.Reply{m}
 }
 
 // nthDelivery is a message of the log for a stretch.
-func nthDelivery(n int) bustest.Said {
+func nthDelivery(n int) bustest.Reply {
 	return bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", n, n, 0)
 }
 
@@ -169,12 +169,12 @@ func consuming(t testing.TB, b *bus.Bus, h consumer.Handler) (stop func()) {
 func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 	for name, hidden := range map[string]bool{"asked": true, "delivered": false} {
 		t.Run(name, func(t *testing.T) {
-			p := &pinScript{t: t, hidePin: hidden, deliver: func(n int) []bustest.Said {
+			p := &pinScript{t: t, hidePin: hidden, deliver: func(n int) []bustest.Reply {
 				switch n {
 				case 1:
-					return []bustest.Said{bustest.Status("409", "Description", "Leadership Change")}
+					return []bustest.Reply{bustest.Status("409", "Description", "Leadership Change")}
 				case 2:
-					return []bustest.Said{nthDelivery(1)}
+					return []bustest.Reply{nthDelivery(1)}
 				}
 				return bustest.Silence // a second delivery of it would be an interruption
 			}}
@@ -198,11 +198,11 @@ func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 // TestNothingIsResetWithoutAPin: standing by was interrupted, so this process has no pin, and the consumer's state has
 // none. It stands by again, and resets nothing.
 func TestNothingIsResetWithoutAPin(t *testing.T) {
-	p := &pinScript{t: t, deliver: func(int) []bustest.Said { return []bustest.Said{nthDelivery(1)} }}
-	p.standBy = func(nth int) []bustest.Said {
+	p := &pinScript{t: t, deliver: func(int) []bustest.Reply { return []bustest.Reply{nthDelivery(1)} }}
+	p.standBy = func(nth int) []bustest.Reply {
 		if nth == 1 {
 			p.what = append(p.what, "refused")
-			return []bustest.Said{bustest.Status("409", "Description", "Leadership Change")}
+			return []bustest.Reply{bustest.Status("409", "Description", "Leadership Change")}
 		}
 		return p.pinning()
 	}
@@ -229,7 +229,7 @@ func TestNothingIsResetWithoutAPin(t *testing.T) {
 // TestWhoseConsumerIsAnothersDoesNotTakeOver: between the delivery that pinned this process and its reset another
 // process was pinned.
 func TestWhoseConsumerIsAnothersDoesNotTakeOver(t *testing.T) {
-	p := &pinScript{t: t, deliver: func(int) []bustest.Said { return []bustest.Said{nthDelivery(1)} }}
+	p := &pinScript{t: t, deliver: func(int) []bustest.Reply { return []bustest.Reply{nthDelivery(1)} }}
 	p.pinned = func() string {
 		if p.stand == 1 {
 			return "another"
@@ -252,7 +252,7 @@ func TestWhoseConsumerIsAnothersDoesNotTakeOver(t *testing.T) {
 // TestWhatIsNotDoneKeepsThePin: a batch that failed is delivered again to the process that has the pin, which does not
 // stand by for it.
 func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
-	p := &pinScript{t: t, deliver: func(int) []bustest.Said { return []bustest.Said{nthDelivery(1)} }}
+	p := &pinScript{t: t, deliver: func(int) []bustest.Reply { return []bustest.Reply{nthDelivery(1)} }}
 	b := bustest.Scripted(t, p.answer).Open()
 	came, calls := make(chan int, 100), 0
 	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
@@ -276,22 +276,24 @@ func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
 func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
-		keepAlive func() []bustest.Said
+		keepAlive func() []bustest.Reply
 		slow      time.Duration
 	}{
-		"refused while it keeps its pin":   {func() []bustest.Said { return []bustest.Said{bustest.Status("423")} }, 0},
-		"asked after it was not confirmed": {func() []bustest.Said { return bustest.Silence }, 2500 * time.Millisecond},
+		"refused while it keeps its pin": {
+			func() []bustest.Reply { return []bustest.Reply{bustest.Status("423")} }, 0},
+		"asked after it was not confirmed": {
+			func() []bustest.Reply { return bustest.Silence }, 2500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			lost := false
-			p := &pinScript{t: t, ack: 2, deliver: func(n int) []bustest.Said {
+			p := &pinScript{t: t, ack: 2, deliver: func(n int) []bustest.Reply {
 				if n > 1 {
 					return bustest.Silence
 				}
 				heartbeat := bustest.Status("100")
 				heartbeat.Every = 200 * time.Millisecond
-				return []bustest.Said{nthDelivery(1), nthDelivery(2), heartbeat}
+				return []bustest.Reply{nthDelivery(1), nthDelivery(2), heartbeat}
 			}}
 			p.keepAlive = c.keepAlive
 			p.pinned = func() string {
@@ -300,7 +302,7 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 				}
 				return "P"
 			}
-			p.standBy = func(nth int) []bustest.Said {
+			p.standBy = func(nth int) []bustest.Reply {
 				if nth > 1 {
 					return bustest.Silence
 				}
@@ -351,9 +353,9 @@ func TestAPinOfAnotherIsNotHandedOver(t *testing.T) {
 func handsNothingOver(t *testing.T, whose string) {
 	t.Helper()
 	var ending bool
-	p := &pinScript{t: t, ack: 1, deliver: func(n int) []bustest.Said {
+	p := &pinScript{t: t, ack: 1, deliver: func(n int) []bustest.Reply {
 		if n == 1 {
-			return []bustest.Said{nthDelivery(1)}
+			return []bustest.Reply{nthDelivery(1)}
 		}
 		return bustest.Silence
 	}}
@@ -384,11 +386,11 @@ func handsNothingOver(t *testing.T, whose string) {
 func TestAPullThatEndedPartly(t *testing.T) {
 	var mu sync.Mutex
 	var batches []int
-	answer := bustest.Readers(1000, nil, func(bustest.Question) []bustest.Said { return bustest.NotFound })
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	answer := bustest.Readers(1000, nil, func(bustest.Question) []bustest.Reply { return bustest.NotFound })
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if !a.Is("CONSUMER.MSG.NEXT") {
 			if a.Is("STREAM.INFO") {
-				return bustest.Says(`{"state":{"last_seq":1000}}`)
+				return bustest.OneReply(`{"state":{"last_seq":1000}}`)
 			}
 			return answer(a)
 		}
@@ -399,7 +401,7 @@ func TestAPullThatEndedPartly(t *testing.T) {
 		}
 		a.Decode(t, &q)
 		batches = append(batches, q.Batch)
-		var all []bustest.Said
+		var all []bustest.Reply
 		switch len(batches) {
 		case 1: // half of it
 			for i := range q.Batch / 2 {
@@ -549,7 +551,7 @@ func TestRequestsNameOneFilter(t *testing.T) {
 
 // TestWrongSourcesAreRefused: also where nothing is consumed.
 func TestWrongSourcesAreRefused(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence }).Open()
 	ctx, wrong := bustest.Within(t, bustest.Patience), consumer.Source{Stream: 99, Durable: "x"}
 	if _, _, err := b.Consumers.Lag(ctx, wrong); err == nil {
 		t.Error("lag")
@@ -568,20 +570,20 @@ func TestWrongSourcesAreRefused(t *testing.T) {
 // TestQuestionsAboutAConsumerFail: a question about a consumer fails with [bus.ErrNotFound] if the consumer does not
 // exist, and with the broker's error if it cannot be looked for or its stream cannot be read.
 func TestQuestionsAboutAConsumerFail(t *testing.T) {
-	none := bustest.Says(`{"total":0,"consumers":[]}`)
+	none := bustest.OneReply(`{"total":0,"consumers":[]}`)
 	for name, c := range map[string]struct {
-		info, list, stream []bustest.Said
+		info, list, stream []bustest.Reply
 		absent             bool     // the errors say that there is no consumer
 		answered           []string // the questions that have an answer
 	}{
-		"no consumer": {info: bustest.NotFound, list: none, stream: bustest.Says(`{}`), absent: true,
+		"no consumer": {info: bustest.NotFound, list: none, stream: bustest.OneReply(`{}`), absent: true,
 			answered: []string{"strangers"}},
-		"no list": {info: bustest.NotFound, list: bustest.Trouble, stream: bustest.Says(`{}`)},
-		"no stream": {info: bustest.Says(`{}`), list: none, stream: bustest.Trouble,
+		"no list": {info: bustest.NotFound, list: bustest.Trouble, stream: bustest.OneReply(`{}`)},
+		"no stream": {info: bustest.OneReply(`{}`), list: none, stream: bustest.Trouble,
 			answered: []string{"lag", "acked", "strangers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("CONSUMER.INFO"):
 					return c.info
@@ -639,18 +641,18 @@ func TestAnothersConsumerIsNotMovedBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var resets atomic.Int64
-			script := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			script := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("CONSUMER.CREATE"):
-					return bustest.Says(`{}`)
+					return bustest.OneReply(`{}`)
 				case a.Is("CONSUMER.INFO"):
-					return bustest.Says(fmt.Sprintf(`{"delivered":{"stream_seq":9},`+
+					return bustest.OneReply(fmt.Sprintf(`{"delivered":{"stream_seq":9},`+
 						`"priority_groups":[{"group":"active","pinned_client_id":%q}]}`, c.pinned))
 				case a.Is("CONSUMER.RESET"):
 					resets.Add(1)
-					return bustest.Says(`{}`)
+					return bustest.OneReply(`{}`)
 				case a.Is("STREAM.INFO"):
-					return bustest.Says(`{}`)
+					return bustest.OneReply(`{}`)
 				}
 				return bustest.Silence
 			})

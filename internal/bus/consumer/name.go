@@ -103,7 +103,7 @@ func used(info *jetstream.ConsumerInfo) bool { return pinned(info) != "" || info
 
 // each calls fn for the consumers of a stream.
 func each(ctx context.Context, conn *core.Conn, stream string, fn func(*jetstream.ConsumerInfo)) error {
-	for offset := 0; offset < consumersLookedAtMax; {
+	for offset := 0; offset < consumersCheckedMax; {
 		var page struct {
 			Total     int                       `json:"total"`
 			Consumers []*jetstream.ConsumerInfo `json:"consumers"`

@@ -249,22 +249,22 @@ func TestTextsNameTheDurable(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			verb, _, _ := strings.Cut(verb, " ")
-			p := &pinScript{t: t, deliver: func(n int) []bustest.Said {
+			p := &pinScript{t: t, deliver: func(n int) []bustest.Reply {
 				if n == 1 {
-					return []bustest.Said{nthDelivery(1)}
+					return []bustest.Reply{nthDelivery(1)}
 				}
 				return bustest.Silence
 			}}
-			script := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			script := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("CONSUMER." + verb + ".HF_LOG.ledger-"):
 					return bustest.Trouble
 				case c.info != "" && a.Is("CONSUMER.INFO"):
-					return bustest.Says(c.info)
+					return bustest.OneReply(c.info)
 				case c.info != "" && a.Is("CONSUMER.MSG.NEXT"):
 					return bustest.Silence
 				case a.Is("STREAM.INFO"):
-					return bustest.Says(`{}`)
+					return bustest.OneReply(`{}`)
 				}
 				return p.answer(a)
 			})

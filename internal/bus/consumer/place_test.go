@@ -75,14 +75,14 @@ func TestAMovedConsumerWithoutAProcess(t *testing.T) {
 
 // TestTheFirstDeliveryAfterAReset: it must be the next stored message; what cannot be read is unknown.
 func TestTheFirstDeliveryAfterAReset(t *testing.T) {
-	answers := map[string][]bustest.Said{
+	answers := map[string][]bustest.Reply{
 		"":               bustest.Stored("hf.log.h.s.harness", 7, "", "[]", time.Now()),
 		"was moved":      bustest.Stored("hf.log.h.s.harness", 6, "", "[]", time.Now()),
 		"trouble":        bustest.Trouble,
 		"gone meanwhile": bustest.NotFound,
 	}
 	for want, answer := range answers {
-		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return answer }).Open()
 		err := b.Consumers.Moved(bustest.Within(t, bustest.Patience), bustest.LedgerSource, 5, 7)
 		switch {
 		case (want == "" || want == "gone meanwhile") && err == nil:

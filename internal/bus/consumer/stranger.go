@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 )
 
-// consumersLookedAtMax limits the checked consumers of a stream: each page has 256.
-const consumersLookedAtMax = 20_000
+// consumersCheckedMax limits the checked consumers of a stream: each page has 256.
+const consumersCheckedMax = 20_000
 
 // Stranger is a consumer in the cell that no part of Holdfast made, or one of several that have the name of a service's
 // consumer, with and without a key.

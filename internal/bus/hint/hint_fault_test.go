@@ -25,8 +25,8 @@ func TestHintsAreSubscribedOrNot(t *testing.T) {
 	p.Hold(false, false)
 }
 
-// TestSignsOfLifeOfNoSession: one whose subject names no session is left out, and those behind it are heard.
-func TestSignsOfLifeOfNoSession(t *testing.T) {
+// TestProgressOfNoSession: one whose subject names no session is left out, and those behind it are heard.
+func TestProgressOfNoSession(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)

@@ -24,8 +24,8 @@ import (
 // deletion.
 func TestAFailedReadDeletesNothing(t *testing.T) {
 	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}}
-	for name, answer := range map[string][]bustest.Said{"no stream": bustest.NoStream, "an error": bustest.Trouble} {
-		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
+	for name, answer := range map[string][]bustest.Reply{"no stream": bustest.NoStream, "an error": bustest.Trouble} {
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return answer }).Open()
 		calls := 0
 		fn := func(kv.Update) error { calls++; return nil }
 		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, known, nil, fn); err == nil || calls > 0 {
@@ -39,7 +39,7 @@ func TestAFailedReadDeletesNothing(t *testing.T) {
 
 // TestErrorsOfAWatchsCallback: the error with which the callback takes the end of an entry ends the watch.
 func TestErrorsOfAWatchsCallback(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.NotFound }).Open()
 	mine := errors.New("mine")
 	known := []kv.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
 	calls := 0
@@ -57,7 +57,7 @@ func TestErrorsOfAWatchsCallback(t *testing.T) {
 
 // TestADeletedEntryEndsOnce: an entry that was shown as deleted is not shown as expired when it would have ended.
 func TestADeletedEntryEndsOnce(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.NotFound }).Open()
 	err := b.KV.Expire(bustest.Within(t, bustest.Patience), kv.Leases, nil, []string{"harness.h.1"},
 		func(u kv.Update) error {
 			return errors.New(bustest.Text(u))
@@ -184,18 +184,18 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 // before.
 func TestAWatchOfLeasesKnowsTheTime(t *testing.T) {
 	var asks, early atomic.Int64
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.INFO"):
 			if asks.Add(1) < 3 {
 				return bustest.Trouble
 			}
-			return bustest.Says(fmt.Sprintf(`{"ts":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
+			return bustest.OneReply(fmt.Sprintf(`{"ts":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
 		case a.Is("CONSUMER.CREATE"):
 			if asks.Load() < 3 {
 				early.Add(1)
 			}
-			return bustest.Says(`{"num_pending":0}`)
+			return bustest.OneReply(`{"num_pending":0}`)
 		}
 		return bustest.Silence
 	}).Open()
@@ -224,7 +224,7 @@ func TestAViewOfNoDocument(t *testing.T) {
 
 // TestAFailedReadOfADocument: why a view was refused cannot be found out, which is not a lost race.
 func TestAFailedReadOfADocument(t *testing.T) {
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.MSG.GET") {
 			return bustest.Trouble
 		}
@@ -281,7 +281,7 @@ func TestWithoutABucket(t *testing.T) {
 
 // TestAFailedReadOfAnEntry: why a write was refused cannot be found out, which is not a lost race.
 func TestAFailedReadOfAnEntry(t *testing.T) {
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.MSG.GET") {
 			return bustest.Trouble
 		}
@@ -406,33 +406,33 @@ func TestAnErrorOfAListsCallback(t *testing.T) {
 // TestAListFindsWhatMovedMeanwhile: an entry is replaced while the list is read, so that it is behind the last entry of
 // the beginning. The reader ends before it: it is interrupted, or the broker has stored the message and not counted it.
 func TestAListFindsWhatMovedMeanwhile(t *testing.T) {
-	entry := func(key string, seq int) []bustest.Said {
+	entry := func(key string, seq int) []bustest.Reply {
 		return bustest.Stored("$KV.hf_state.session.h."+key, seq, "", "x", time.Now())
 	}
-	delivery := func(key string, seq int) []bustest.Said {
-		return []bustest.Said{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h."+key, "x", seq, 1, 0)}
+	delivery := func(key string, seq int) []bustest.Reply {
+		return []bustest.Reply{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h."+key, "x", seq, 1, 0)}
 	}
 	for name, c := range map[string]struct {
-		last  []bustest.Said         // the last entry at the beginning
-		pulls [][]bustest.Said       // what each reader delivers
-		next  map[int][]bustest.Said // the entry at this place or behind it
+		last  []bustest.Reply         // the last entry at the beginning
+		pulls [][]bustest.Reply       // what each reader delivers
+		next  map[int][]bustest.Reply // the entry at this place or behind it
 		want  string
 	}{
 		// a was at 1 and is at 3 now; the reader saw b alone
-		"behind the end": {entry("b", 2), [][]bustest.Said{delivery("b", 2), delivery("a", 3)},
-			map[int][]bustest.Said{3: entry("a", 3)}, "b a"},
+		"behind the end": {entry("b", 2), [][]bustest.Reply{delivery("b", 2), delivery("a", 3)},
+			map[int][]bustest.Reply{3: entry("a", 3)}, "b a"},
 		// the only entry was at 2; the reader saw nothing
 		"nothing was read": {entry("a", 2),
-			[][]bustest.Said{{bustest.Status("409 Consumer Deleted")}, delivery("a", 3)},
-			map[int][]bustest.Said{1: entry("a", 3)}, "a"},
+			[][]bustest.Reply{{bustest.Status("409 Consumer Deleted")}, delivery("a", 3)},
+			map[int][]bustest.Reply{1: entry("a", 3)}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := bustest.Scripted(t, bustest.Readers(1, func(pull int) []bustest.Said {
+			b := bustest.Scripted(t, bustest.Readers(1, func(pull int) []bustest.Reply {
 				if pull > len(c.pulls) {
 					return bustest.Silence
 				}
 				return c.pulls[pull-1]
-			}, func(q bustest.Question) []bustest.Said {
+			}, func(q bustest.Question) []bustest.Reply {
 				switch {
 				case q.Last != "":
 					return c.last
@@ -457,10 +457,10 @@ func TestAListFindsWhatMovedMeanwhile(t *testing.T) {
 // list from its end.
 func TestAListBehindAWriterWithoutAPauseEnds(t *testing.T) {
 	seq := 2
-	b := bustest.Scripted(t, bustest.Readers(1, func(int) []bustest.Said {
+	b := bustest.Scripted(t, bustest.Readers(1, func(int) []bustest.Reply {
 		seq++
-		return []bustest.Said{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h.a", "x", seq-1, 1, 0)}
-	}, func(bustest.Question) []bustest.Said {
+		return []bustest.Reply{bustest.Delivery("KV_hf_state", "$KV.hf_state.session.h.a", "x", seq-1, 1, 0)}
+	}, func(bustest.Question) []bustest.Reply {
 		return bustest.Stored("$KV.hf_state.session.h.a", seq, "", "x", time.Now())
 	})).Open()
 	n := 0
@@ -473,13 +473,13 @@ func TestAListBehindAWriterWithoutAPauseEnds(t *testing.T) {
 // TestAListThatIsRefused: a request that the broker refuses is not repeated.
 func TestAListThatIsRefused(t *testing.T) {
 	asked := 0
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.Stored("$KV.hf_state."+bustest.Key, 5, "", "x", time.Now())
 		case a.Is("CONSUMER.CREATE"):
 			asked++
-			return bustest.Says(`{"error":{"code":400,"err_code":10025,"description":"bad request"}}`)
+			return bustest.OneReply(`{"error":{"code":400,"err_code":10025,"description":"bad request"}}`)
 		}
 		return bustest.Silence
 	}).Open()
@@ -506,8 +506,8 @@ func TestAListOfAUserWhoMayNotPull(t *testing.T) {
 // TestAnEntryThatIsNoBase64: an answer of the broker that cannot be decoded is an error, and no empty entry.
 func TestAnEntryThatIsNoBase64(t *testing.T) {
 	for _, field := range []string{"data", "hdrs"} {
-		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
-			return bustest.Says(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply {
+			return bustest.OneReply(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
 				`"message":{"subject":"$KV.hf_state.` + bustest.Key + `","seq":5,"` + field +
 				`":"!","time":"2026-11-23T00:00:00Z"}}`)
 		}).Open()

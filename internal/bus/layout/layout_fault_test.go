@@ -11,8 +11,8 @@ import (
 
 // TestInspectWithoutACluster: a broker that says nothing of a cluster has no nodes.
 func TestInspectWithoutACluster(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
-		return bustest.Says(
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply {
+		return bustest.OneReply(
 			`{"config":{"metadata":{"hf.layout":"1"}}}`)
 	}).Open()
 	found, err := b.Layout.Inspect(bustest.Within(t, bustest.Patience))
@@ -24,10 +24,10 @@ func TestInspectWithoutACluster(t *testing.T) {
 // TestEnsureWithoutARead: after a refused update it is not known how a stream stands, so setting up fails.
 func TestEnsureWithoutARead(t *testing.T) {
 	looks, updates := 0, 0
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.CREATE"):
-			return bustest.Says(`{}`)
+			return bustest.OneReply(`{}`)
 		case a.Is("STREAM.UPDATE"):
 			if updates++; updates == 1 {
 				return bustest.Trouble
@@ -37,7 +37,7 @@ func TestEnsureWithoutARead(t *testing.T) {
 				return bustest.Trouble
 			}
 		}
-		return bustest.Says(`{"config":{"name":"x","num_replicas":1}}`)
+		return bustest.OneReply(`{"config":{"name":"x","num_replicas":1}}`)
 	}).Open()
 	if err := b.Layout.Ensure(bustest.Within(t, bustest.Patience)); err == nil {
 		t.Error("it is set up")
@@ -70,7 +70,7 @@ func TestTheFeedHasALimit(t *testing.T) {
 
 // TestEnsureWithoutTheFirstRead: while it is unknown whether a stream exists, none is created.
 func TestEnsureWithoutTheFirstRead(t *testing.T) {
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if !a.Is("STREAM.INFO") {
 			t.Errorf("asked for more than the streams: %+v", a)
 		}
@@ -114,7 +114,7 @@ func TestOnlyASyncedLogTakesBatches(t *testing.T) {
 
 // TestInspectWithoutTheAccount: what the account holds is not guessed.
 func TestInspectWithoutTheAccount(t *testing.T) {
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NoStream })
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.NoStream })
 	b := s.Open()
 	s.Mu.Lock()
 	s.Account = bustest.Trouble

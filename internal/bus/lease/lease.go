@@ -287,8 +287,8 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 	return err
 }
 
-// life returns how long a renewal is valid.
-func (l *Lease) life() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/leaseMarginPart) }
+// validFor returns how long a renewal is valid.
+func (l *Lease) validFor() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/leaseMarginPart) }
 
 // Renew stores value (nil: the same again) and renews the TTL. It tries until ctx or the lease's life ends.
 // [core.ErrLeaseLost], from then on always: another process may have it. Any other error leaves it unchanged.
@@ -310,7 +310,7 @@ func (l *Lease) RenewWith(ctx context.Context, value func() []byte) error {
 		}
 		return l.value
 	}
-	end := l.LastRenewed().Add(l.life())
+	end := l.LastRenewed().Add(l.validFor())
 	attempt, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	now := time.Now()
@@ -323,7 +323,7 @@ func (l *Lease) RenewWith(ctx context.Context, value func() []byte) error {
 	case errors.Is(err, core.ErrLostRace):
 		l.lost = fmt.Errorf("%w: %s: another process wrote it, or it expired", core.ErrLeaseLost, l.key)
 	case !time.Now().Before(end):
-		l.lost = fmt.Errorf("%w: %s: not renewed within %s", core.ErrLeaseLost, l.key, l.life())
+		l.lost = fmt.Errorf("%w: %s: not renewed within %s", core.ErrLeaseLost, l.key, l.validFor())
 	case err != nil:
 		return err
 	default:
@@ -446,7 +446,7 @@ func (l *Lease) LastRenewed() time.Time {
 
 // Overdue reports whether no renewal was acknowledged for the lease's life, by this process's monotonic clock. An
 // overdue lease is about to be lost: another process may have taken over already.
-func (l *Lease) Overdue() bool { return time.Since(l.LastRenewed()) >= l.life() }
+func (l *Lease) Overdue() bool { return time.Since(l.LastRenewed()) >= l.validFor() }
 
 // Gap returns the last renewal that came more than half a TTL after the one before, or the acquisition: since then this
 // process and the broker have worked without an interruption, and other processes could renew. It has a monotonic clock

@@ -87,17 +87,17 @@ func TestALeaseWhoseGuardOthersName(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const busy = 3 * time.Second
 	var first time.Time
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.Stored("$KV.hf_leases."+bustest.LeaseKey, 5, "", "mine", time.Now())
 		case first.IsZero():
 			first = time.Now()
-			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+			return bustest.OneReply(`{"stream":"KV_hf_leases","seq":5}`)
 		case time.Since(first) < busy:
 			return bustest.InFlight
 		}
-		return bustest.Says(`{"stream":"KV_hf_leases","seq":6}`)
+		return bustest.OneReply(`{"stream":"KV_hf_leases","seq":6}`)
 	}).Open()
 	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
 	acquired := l.LastRenewed()
@@ -114,19 +114,20 @@ func TestALeaseWhoseGuardOthersName(t *testing.T) {
 func TestARenewalOfUnknownOutcome(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var first time.Time
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.Stored("$KV.hf_leases."+bustest.LeaseKey, 5, "", "mine", time.Now())
 		case first.IsZero():
 			first = time.Now()
-			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+			return bustest.OneReply(`{"stream":"KV_hf_leases","seq":5}`)
 		case time.Since(first) < 50*time.Millisecond:
-			return bustest.Says(`{"error":{"code":503,"err_code":10008,"description":"JetStream system unavailable"}}`)
+			return bustest.OneReply(
+				`{"error":{"code":503,"err_code":10008,"description":"JetStream system unavailable"}}`)
 		case time.Since(first) < 3*time.Second:
 			return bustest.InFlight
 		}
-		return bustest.Says(`{"stream":"KV_hf_leases","seq":6}`)
+		return bustest.OneReply(`{"stream":"KV_hf_leases","seq":6}`)
 	}).Open()
 	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
 	acquired := l.LastRenewed()
@@ -140,13 +141,13 @@ func TestARenewalOfUnknownOutcome(t *testing.T) {
 // lease is not lost.
 func TestALeaseWithoutABucket(t *testing.T) {
 	acquired := false
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.NoStream
 		case !acquired:
 			acquired = true
-			return bustest.Says(`{"stream":"KV_hf_leases","seq":5}`)
+			return bustest.OneReply(`{"stream":"KV_hf_leases","seq":5}`)
 		}
 		return bustest.WrongLast
 	}).Open()
@@ -202,17 +203,17 @@ func TestTicketsFollowTheClockAndTheTicketBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stored string
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("STREAM.INFO.HF_LOG"):
-					return bustest.Says(`{"ts":"` + c.clock + `"}`)
+					return bustest.OneReply(`{"ts":"` + c.clock + `"}`)
 				case a.Is("STREAM.MSG.GET") && c.value == "":
 					return bustest.NotFound
 				case a.Is("STREAM.MSG.GET"):
 					return bustest.Stored("$KV.hf_leases.ticket.h", 7, "", c.value, time.Now())
 				}
 				stored = a.Body
-				return bustest.Says(`{"stream":"KV_hf_leases","seq":8}`)
+				return bustest.OneReply(`{"stream":"KV_hf_leases","seq":8}`)
 			}).Open()
 			n, err := b.Leases.Ticket(bustest.Within(t, bustest.Patience), "h", c.above)
 			if c.want == 0 {
@@ -260,10 +261,10 @@ func TestATicketLostOnTheWay(t *testing.T) {
 func TestATicketThatAnotherProcessReplaces(t *testing.T) {
 	const theirs = `{"incarnation":"3","instance":"theirs"}`
 	var stored []string
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.INFO"):
-			return bustest.Says(`{"ts":"1970-01-01T00:00:00.000001Z"}`)
+			return bustest.OneReply(`{"ts":"1970-01-01T00:00:00.000001Z"}`)
 		case a.Is("STREAM.MSG.GET") && len(stored) == 0:
 			return bustest.NotFound
 		case a.Is("STREAM.MSG.GET"):
@@ -272,7 +273,7 @@ func TestATicketThatAnotherProcessReplaces(t *testing.T) {
 		if stored = append(stored, a.Body); len(stored) == 1 {
 			return bustest.WrongLast
 		}
-		return bustest.Says(`{"stream":"KV_hf_leases","seq":3}`)
+		return bustest.OneReply(`{"stream":"KV_hf_leases","seq":3}`)
 	}).Open()
 	n, err := b.Leases.Ticket(bustest.Within(t, bustest.Patience), "h", 0)
 	if n != 4 || err != nil || len(stored) != 2 {
@@ -288,20 +289,20 @@ func TestATicketThatIsInFlight(t *testing.T) {
 			t.Parallel() // it mostly waits
 			const busy = 3 * time.Second
 			var first time.Time
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("STREAM.INFO"):
-					return bustest.Says(`{"ts":"1970-01-01T00:00:00.000001Z"}`)
+					return bustest.OneReply(`{"ts":"1970-01-01T00:00:00.000001Z"}`)
 				case a.Is("STREAM.MSG.GET"):
 					return bustest.NotFound
 				case first.IsZero() && unknown:
 					first = time.Now()
-					return bustest.Says(
+					return bustest.OneReply(
 						`{"error":{"code":503,"err_code":10008,"description":"JetStream system unavailable"}}`)
 				case first.IsZero():
 					first = time.Now()
 				case time.Since(first) > busy:
-					return bustest.Says(`{"stream":"KV_hf_leases","seq":1}`)
+					return bustest.OneReply(`{"stream":"KV_hf_leases","seq":1}`)
 				}
 				return bustest.InFlight
 			}).Open()
@@ -314,9 +315,9 @@ func TestATicketThatIsInFlight(t *testing.T) {
 
 // TestNoTicketWithoutABucket: a bucket that is not there gives no ticket, and the caller learns which is missing.
 func TestNoTicketWithoutABucket(t *testing.T) {
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.INFO") {
-			return bustest.Says(`{"ts":"2026-11-24T01:02:03Z"}`)
+			return bustest.OneReply(`{"ts":"2026-11-24T01:02:03Z"}`)
 		}
 		return bustest.NoStream
 	}).Open()

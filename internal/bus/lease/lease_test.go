@@ -151,12 +151,12 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-func TestLeaseLivesWhileItIsRenewedAndExpiresThen(t *testing.T) {
+func TestLeaseIsKeptWhileItIsRenewedAndExpiresThen(t *testing.T) {
 	t.Parallel() // it mostly waits
-	natstest.RetryStalled(t, bustest.Standstill, func() error { return livesWhileRenewed(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return keptWhileRenewed(t) })
 }
 
-func livesWhileRenewed(t *testing.T) error {
+func keptWhileRenewed(t *testing.T) error {
 	const ttl = 2 * time.Second
 	_, a, b := bustest.Pair(t)
 	updates, _ := bustest.Watching(t, b, kv.Leases)

@@ -363,7 +363,7 @@ func (l *Log) ScanMessages(ctx context.Context, from uint64, fn func(core.Messag
 
 // LastSeq returns the place of the log's last commit, also if it was purged, 0 for none.
 func (l *Log) LastSeq(ctx context.Context) (uint64, error) {
-	stream, life := l.conn.Cell.LogStream(), l.conn.Syncs.Life()
+	stream, life := l.conn.Cell.LogStream(), l.conn.Syncs.Uptime()
 	info, err := l.conn.StreamInfo(ctx, stream)
 	if err != nil {
 		return 0, err

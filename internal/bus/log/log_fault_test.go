@@ -24,12 +24,12 @@ func TestRaiseWithoutMetadata(t *testing.T) {
 		MaxBytes int64             `json:"max_bytes"`
 		Metadata map[string]string `json:"metadata"`
 	}
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.UPDATE") {
 			a.Decode(t, &updated)
-			return bustest.Says(`{}`)
+			return bustest.OneReply(`{}`)
 		}
-		return bustest.Says(`{"config":{"name":"HF_LOG","max_bytes":1000000}}`)
+		return bustest.OneReply(`{"config":{"name":"HF_LOG","max_bytes":1000000}}`)
 	}).Open()
 	raised, err := b.Log.RaiseLimit(bustest.Within(t, bustest.Patience))
 	if err != nil || !raised || updated.MaxBytes != 1_100_000 || updated.Metadata["hf.raised"] != "1000000" {
@@ -54,13 +54,13 @@ func guardHeader(after int, more ...string) string {
 	return h + strings.Join(more, "") + "\r\n"
 }
 
-func nothing(int) []bustest.Said { return bustest.Silence }
+func nothing(int) []bustest.Reply { return bustest.Silence }
 
 // TestReadStopsAtAnotherSessionsCommit: a guard that names a commit of another session, as in a log that was put
 // together from two, ends the way back. The commits are then read forwards, and only those of the session.
 func TestReadStopsAtAnotherSessionsCommit(t *testing.T) {
 	other := events.Ref{Harness: "h", Session: "other"}
-	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Said {
+	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Reply {
 		switch {
 		case q.Last != "", q.Next != "" && q.Seq > 2:
 			return bustest.Stored("hf.log.h.s.harness", 5, guardHeader(3), commitBody(t, "mine", bustest.Session),
@@ -80,7 +80,7 @@ func TestReadStopsAtAnotherSessionsCommit(t *testing.T) {
 
 // TestReadWithoutTheFirstOfABatch: whether a commit is alone in its batch cannot be found out, so the read fails.
 func TestReadWithoutTheFirstOfABatch(t *testing.T) {
-	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Said {
+	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Reply {
 		if q.Last == "" {
 			return bustest.Trouble
 		}
@@ -99,19 +99,19 @@ func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const behind, guard, rounds = 3, 5, 10
 	refused := 0
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET") && refused < rounds:
 			return bustest.Stored("hf.log.h.s.harness", behind, "", "[]", time.Now())
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.Stored("hf.log.h.s.harness", guard, "", "[]", time.Now())
 		case a.Is("STREAM.INFO"):
-			return bustest.Says(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
+			return bustest.OneReply(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
 		case refused < rounds:
 			refused++
 			return bustest.WrongLast
 		}
-		return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+		return bustest.OneReply(`{"stream":"HF_LOG","seq":6}`)
 	}).Open()
 	seq, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, guard,
 		bustest.Facts("mine"))
@@ -126,11 +126,11 @@ func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
 func TestAnAppendAfterAnOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const guard, silences, refusals = 5, 5, 12
-	for name, refusal := range map[string][]bustest.Said{"in flight": bustest.InFlight, "behind": bustest.WrongLast} {
+	for name, refusal := range map[string][]bustest.Reply{"in flight": bustest.InFlight, "behind": bustest.WrongLast} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			sent := 0
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				refusing := sent >= silences && sent < silences+refusals
 				switch {
 				case a.Is("STREAM.MSG.GET") && refusing && name == "behind":
@@ -138,7 +138,7 @@ func TestAnAppendAfterAnOutage(t *testing.T) {
 				case a.Is("STREAM.MSG.GET"):
 					return bustest.Stored("hf.log.h.s.harness", guard, "", "[]", time.Now())
 				case a.Is("STREAM.INFO"):
-					return bustest.Says(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
+					return bustest.OneReply(`{"config":{"num_replicas":3},"state":{"last_seq":4}}`)
 				}
 				sent++
 				switch {
@@ -147,7 +147,7 @@ func TestAnAppendAfterAnOutage(t *testing.T) {
 				case sent <= silences+refusals:
 					return refusal
 				}
-				return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+				return bustest.OneReply(`{"stream":"HF_LOG","seq":6}`)
 			}).Open()
 			began := time.Now()
 			seq, err := b.Log.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, guard,
@@ -175,7 +175,7 @@ func TestAnAppendWhoseGuardOthersName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			sent := 0
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				if a.Is("STREAM.MSG.GET") {
 					return bustest.NotFound
 				}
@@ -186,7 +186,7 @@ func TestAnAppendWhoseGuardOthersName(t *testing.T) {
 				case sent <= c.silences+c.busy:
 					return bustest.InFlight
 				}
-				return bustest.Says(`{"stream":"HF_LOG","seq":6}`)
+				return bustest.OneReply(`{"stream":"HF_LOG","seq":6}`)
 			}).Open()
 			ctx := bustest.Within(t, bustest.Patience)
 			seq, err := b.Log.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("mine"))
@@ -208,7 +208,7 @@ func TestAnAppendWhoseGuardOthersName(t *testing.T) {
 
 // TestReadWhileTheSessionIsPurged: a commit that is gone when its turn has come ends the read without an error.
 func TestReadWhileTheSessionIsPurged(t *testing.T) {
-	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Said {
+	b := bustest.Scripted(t, bustest.Readers(0, nothing, func(q bustest.Question) []bustest.Reply {
 		if q.Last != "" {
 			return bustest.Stored("hf.log.h.s.harness", 5, "", commitBody(t, "mine", bustest.Session), time.Now())
 		}
@@ -222,9 +222,9 @@ func TestReadWhileTheSessionIsPurged(t *testing.T) {
 // TestScanOfALogThatEndsEarly: a reader that has nothing to deliver is believed when the leader has nothing either, or
 // only what came after the scan began.
 func TestScanOfALogThatEndsEarly(t *testing.T) {
-	for name, get := range map[string]func(bustest.Question) []bustest.Said{
-		"purged": func(bustest.Question) []bustest.Said { return bustest.NotFound },
-		"younger": func(bustest.Question) []bustest.Said {
+	for name, get := range map[string]func(bustest.Question) []bustest.Reply{
+		"purged": func(bustest.Question) []bustest.Reply { return bustest.NotFound },
+		"younger": func(bustest.Question) []bustest.Reply {
 			return bustest.Stored("hf.log.h.s.harness", 11, "", "[]", time.Now())
 		},
 	} {
@@ -242,10 +242,10 @@ func TestScanOfALogThatEndsEarly(t *testing.T) {
 // TestScanGivesNothingYounger: a commit that was stored after the scan began is not given, also where the last one that
 // the scan had to give is gone.
 func TestScanGivesNothingYounger(t *testing.T) {
-	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Said {
-		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 9, 1, 1),
+	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Reply {
+		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 9, 1, 1),
 			bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 11, 2, 0)}
-	}, func(bustest.Question) []bustest.Said { return bustest.NotFound })).Open()
+	}, func(bustest.Question) []bustest.Reply { return bustest.NotFound })).Open()
 	var got []uint64
 	if err := b.Log.Scan(bustest.Within(t, bustest.Patience), 0,
 		func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
@@ -259,12 +259,12 @@ func TestScanGivesNothingYounger(t *testing.T) {
 // TestScanSurvivesWhatIsNoDelivery: a message on the reader's subject that no stream delivered interrupts the reader,
 // which begins again.
 func TestScanSurvivesWhatIsNoDelivery(t *testing.T) {
-	b := bustest.Scripted(t, bustest.Readers(1, func(pull int) []bustest.Said {
+	b := bustest.Scripted(t, bustest.Readers(1, func(pull int) []bustest.Reply {
 		if pull == 1 {
-			return []bustest.Said{{Subject: "hf.log.h.s.harness", Reply: "nowhere", Body: "[]"}}
+			return []bustest.Reply{{Subject: "hf.log.h.s.harness", Reply: "nowhere", Body: "[]"}}
 		}
-		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 10, 1, 0)}
-	}, func(bustest.Question) []bustest.Said {
+		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 10, 1, 0)}
+	}, func(bustest.Question) []bustest.Reply {
 		return bustest.Stored("hf.log.h.s.harness", 10, "", "[]", time.Now())
 	})).Open()
 	n := 0
@@ -302,13 +302,13 @@ func TestScanWithoutItsLastDelivery(t *testing.T) {
 func TestFollowDoesNotGuess(t *testing.T) {
 	looks := 0
 	starts := make(chan int, 100)
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.INFO"):
 			if looks++; looks == 1 {
 				return bustest.Trouble
 			}
-			return bustest.Says(`{"state":{"last_seq":10}}`)
+			return bustest.OneReply(`{"state":{"last_seq":10}}`)
 		case a.Is("CONSUMER.CREATE"):
 			var q struct {
 				Config struct {
@@ -317,7 +317,7 @@ func TestFollowDoesNotGuess(t *testing.T) {
 			}
 			a.Decode(t, &q)
 			starts <- q.Config.Start
-			return bustest.Says(`{}`)
+			return bustest.OneReply(`{}`)
 		}
 		return bustest.Silence
 	}).Open()
@@ -337,8 +337,8 @@ func TestFollowDoesNotGuess(t *testing.T) {
 // returned.
 func TestHeadsOfADamagedLog(t *testing.T) {
 	t.Parallel() // it mostly waits
-	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Said {
-		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
+	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Reply {
+		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
 	}, nil)).Open()
 	heads, err := b.Log.Heads(bustest.Within(t, bustest.Patience), "")
 	if err != nil || len(heads) != 1 || heads[bustest.Session] != 4 {
@@ -379,9 +379,9 @@ func TestAnEventThatCannotBeFed(t *testing.T) {
 // TestNearlyFullAsksSeldom: of a log with much room the broker is asked once a second at most.
 func TestNearlyFullAsksSeldom(t *testing.T) {
 	asks := 0
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		asks++
-		return bustest.Says(`{"config":{"max_bytes":10000000000},"state":{"bytes":10}}`)
+		return bustest.OneReply(`{"config":{"max_bytes":10000000000},"state":{"bytes":10}}`)
 	}).Open()
 	ctx, began := bustest.Within(t, bustest.Patience), time.Now()
 	for range 5 {
@@ -478,10 +478,10 @@ func TestFollowNeedsTheHeader(t *testing.T) {
 	}
 }
 
-// TestAnEndThatCannotBeJudged: a session ends before the guard of an append, and the state of the log cannot be read.
+// TestAnEndThatCannotBeCompared: a session ends before the guard of an append, and the state of the log cannot be read.
 // So it is unknown whether the log has lost commits.
-func TestAnEndThatCannotBeJudged(t *testing.T) {
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+func TestAnEndThatCannotBeCompared(t *testing.T) {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.MSG.GET"):
 			return bustest.Stored("hf.log.h.s.harness", 3, "", "[]", time.Now())

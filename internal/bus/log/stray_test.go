@@ -76,8 +76,8 @@ func TestAStrayIsNoFilter(t *testing.T) {
 // ends.
 func TestStraysOfADamagedLog(t *testing.T) {
 	t.Parallel() // it mostly waits
-	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Said {
-		return []bustest.Said{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
+	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Reply {
+		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
 	}, nil)).Open()
 	removed, left, err := b.Log.PurgeStrays(bustest.Within(t, bustest.Patience),
 		func(context.Context, bus.Message) error { return nil })
@@ -91,19 +91,19 @@ func TestStraysOfADamagedLog(t *testing.T) {
 func TestMoreStraysThanAreKept(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const kept = 50_000
-	var all []bustest.Said // made before they are asked for: a reader waits 1 s for the first one
+	var all []bustest.Reply // made before they are asked for: a reader waits 1 s for the first one
 	for i := range kept + 1 {
 		all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.*.%d", i), "", i+1, i+1, 1))
 	}
 	delivered := false // to the present reader
-	readers := bustest.Readers(kept+2, func(int) []bustest.Said {
+	readers := bustest.Readers(kept+2, func(int) []bustest.Reply {
 		if delivered {
 			return bustest.Silence
 		}
 		delivered = true
 		return all
 	}, nil)
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		delivered = delivered && !a.Is("CONSUMER.CREATE")
 		return readers(a)
 	}).Open()
@@ -166,7 +166,7 @@ func TestAStrayThatIsRemovedMeanwhile(t *testing.T) {
 
 // TestWithoutTheEndsOfSessions: what cannot be read is an error, not a log without sessions or strays.
 func TestWithoutTheEndsOfSessions(t *testing.T) {
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Trouble }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Trouble }).Open()
 	ctx := bustest.Within(t, bustest.Patience)
 	if heads, err := b.Log.Heads(ctx, ""); err == nil || heads != nil {
 		t.Errorf("heads %v, %v", heads, err)

@@ -126,12 +126,12 @@ func TestParkedWithoutLargeHeaders(t *testing.T) {
 func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 	p := park.Parked{Why: "malformed", Ref: bustest.Session, Reason: "x", Seq: 7, Body: []byte("body")}
 	for name, x := range map[string]struct {
-		answer []bustest.Said
+		answer []bustest.Reply
 		line   string // of the protocol, for all clients
 		leaves bool   // the caller, meanwhile
 		want   error
 	}{
-		"a full disk": {answer: bustest.Says(`{"error":{"code":503,"err_code":10047,"description":"storage"}}`),
+		"a full disk": {answer: bustest.OneReply(`{"error":{"code":503,"err_code":10047,"description":"storage"}}`),
 			want: bus.ErrFull},
 		"no permission": {answer: bustest.Silence,
 			line: `-ERR 'Permissions Violation for Publish to "hf.parked.malformed.h.s"'`, want: bus.ErrForbidden},
@@ -142,7 +142,7 @@ func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 			defer leave()
 			bodies := make(chan string, 10)
 			say := func(string) {}
-			s := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			s := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				if !a.On("hf.parked.") {
 					return bustest.Silence
 				}
@@ -155,7 +155,7 @@ func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 				}
 				return x.answer
 			})
-			say = s.Say
+			say = s.Send
 			b := s.Open()
 			if err := b.Parking.Park(ctx, p); err == nil || x.want != nil && !errors.Is(err, x.want) {
 				t.Errorf("parked: %v, want %v", err, x.want)

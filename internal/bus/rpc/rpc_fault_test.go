@@ -78,7 +78,7 @@ func TestARequestThatCannotBeEncoded(t *testing.T) {
 // TestARequestWithoutADeadline ends after ten seconds without an answer.
 func TestARequestWithoutADeadline(t *testing.T) {
 	t.Parallel() // it mostly waits
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence }).Open()
 	done := make(chan error, 1)
 	go func() { done <- b.Services.Request(context.WithoutCancel(t.Context()), "ledger", "get", nil, nil) }()
 	if err := bustest.Receive(t, done, "the request to end"); !errors.Is(err, bus.ErrUnreachable) {

@@ -227,7 +227,7 @@ func TestServiceIsFoundByItsOwnRequestsOnly(t *testing.T) {
 }
 
 // A service says which streams its process takes the messages of, while it does.
-func TestServiceSaysWhereItIsActive(t *testing.T) {
+func TestServiceReportsWhereItIsActive(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)

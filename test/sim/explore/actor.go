@@ -75,7 +75,7 @@ func (s *state) request(name string) bool {
 	w := s.cfg.Requests[at]
 	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Queued: s.oldest(),
 		Source: s.source})
-	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
+	if !s.byPerson(people[1], w.Writer, w.OfPerson, d, err) {
 		return false
 	}
 	switch name {

@@ -55,7 +55,7 @@ func (s *state) appendCall(p *process) bool {
 	s.spent.appends++
 	s.add(p, events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: c.Background})
 	for i, a := range s.cfg.Asks {
-		if a.Call == call && s.cfg.Bug != sim.CallTakenNotSaid {
+		if a.Call == call && s.cfg.Bug != sim.CallTakenNotRecorded {
 			p.leave(s, i)
 		}
 	}

@@ -179,7 +179,7 @@ func (c *Config) addProcess(each func(string, func(*state, *process) bool)) {
 	for k := range promptsN {
 		each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
 		each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
-		each("say unattended", func(s *state, p *process) bool { return s.sayUnattended(p, k) })
+		each("say unattended", func(s *state, p *process) bool { return s.recordUnattended(p, k) })
 		each("adopt late", func(s *state, p *process) bool { return s.adoptLate(p, k) })
 		each("ask in the adopted call", func(s *state, p *process) bool { return s.asksInCall(p, k) })
 		each("refuse", func(s *state, p *process) bool { return s.refuse(p, k) })

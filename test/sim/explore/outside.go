@@ -22,7 +22,7 @@ func (s *state) opensOutside() bool {
 // so in a commit of its own: the process may die, ask, or lose its lease before that.
 func (p *process) leave(s *state, i int) {
 	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
-	waits := p.asking[i] || p.appended[i] || s.cfg.Bug == sim.UnaskedNotSaid
+	waits := p.asking[i] || p.appended[i] || s.cfg.Bug == sim.UnaskedNotRecorded
 	p.unsaid[i] = s.cfg.Asks[i].apart() && !waits && q != nil && s.has(q)
 }
 
@@ -63,8 +63,8 @@ func (s *state) adoptLate(p *process, i int) bool {
 	return true
 }
 
-// sayUnattended says that no Ask waits for a question outside of turns.
-func (s *state) sayUnattended(p *process, i int) bool {
+// recordUnattended says that no Ask waits for a question outside of turns.
+func (s *state) recordUnattended(p *process, i int) bool {
 	id := s.cfg.Asks[i].Prompt
 	if q := s.st.Prompts[id]; !p.unsaid[i] || !s.runs(p) || q == nil || q.Unattended || !s.has(q) {
 		return false

@@ -262,7 +262,7 @@ func (s *state) readNews(p *process) bool {
 	}
 	mine := s.owns(p) && s.lease(p.inc).health == live
 	for i := range p.asking {
-		if p.asking[i] && !s.awaits(i) && (mine || s.cfg.Bug == sim.FencedWake) {
+		if p.asking[i] && !s.awaits(i) && (mine || s.cfg.Bug == sim.FencedNotify) {
 			s.hand(p, i)
 		}
 	}

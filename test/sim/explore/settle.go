@@ -63,7 +63,7 @@ func (s *state) settled() bool {
 func (s *state) waits(i int) bool { return s.undelivered(i) && s.fates[i] != promised }
 
 // undelivered reports whether a person has decided about a prompt, and no model has the decision.
-func (s *state) undelivered(i int) bool { return s.fates[i].due() || s.fates[i] == said }
+func (s *state) undelivered(i int) bool { return s.fates[i].due() || s.fates[i] == output }
 
 // othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in
 // an exclusive harness takes the other's place.)
@@ -84,7 +84,7 @@ func (s *state) continues(p *process) bool {
 		}
 	}
 	for i := range p.unsaid {
-		if s.sayUnattended(p, i) {
+		if s.recordUnattended(p, i) {
 			return true
 		}
 	}

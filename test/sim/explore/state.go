@@ -93,7 +93,7 @@ type fate uint8
 const (
 	undecided fate = iota
 	decided        // the person got 200
-	said           // a call has ended with it: the next turn reads it
+	output         // a call has ended with it: the next turn reads it
 	received       // a model's context has it
 	overtaken      // by a later act of a person
 	promised       // a person has resumed the session for it
@@ -319,7 +319,7 @@ func (s *state) decide(prompt string) {
 func (s *state) callEnds(id string, without bool) {
 	for i := range s.fates {
 		if s.fates[i].due() && s.cfg.Asks[i].Call == id && id != "" && !without {
-			s.fates[i] = said
+			s.fates[i] = output
 		}
 	}
 }
@@ -328,7 +328,7 @@ func (s *state) callEnds(id string, without bool) {
 func (s *state) turnBegins(f events.TurnStarted) {
 	for i := range s.fates {
 		switch {
-		case s.fates[i] == said, s.fates[i].due() && s.law.Brings(f.Turn, s.cfg.Asks[i].Prompt):
+		case s.fates[i] == output, s.fates[i].due() && s.law.Brings(f.Turn, s.cfg.Asks[i].Prompt):
 			s.fates[i] = received
 		}
 	}
@@ -337,7 +337,7 @@ func (s *state) turnBegins(f events.TurnStarted) {
 // agentEnds: a process has ended its turn by itself. Decisions that it has not read stay.
 func (s *state) agentEnds() {
 	for i := range s.fates {
-		if s.fates[i] == said {
+		if s.fates[i] == output {
 			s.fates[i] = received // its own call
 		}
 	}

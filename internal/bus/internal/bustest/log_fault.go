@@ -14,14 +14,14 @@ type Question struct {
 
 // Readers answers what a reader of a stream needs: pending is what the consumer says is to come, deliver what a pull
 // gets.
-func Readers(pending int, deliver func(pull int) []Said, get func(q Question) []Said) func(Asked) []Said {
+func Readers(pending int, deliver func(pull int) []Reply, get func(q Question) []Reply) func(Asked) []Reply {
 	pulls := 0
-	return func(a Asked) []Said {
+	return func(a Asked) []Reply {
 		switch {
 		case a.Is("STREAM.INFO"):
-			return Says(`{"state":{"last_seq":10}}`)
+			return OneReply(`{"state":{"last_seq":10}}`)
 		case a.Is("CONSUMER.CREATE"):
-			return Says(fmt.Sprintf(`{"num_pending":%d}`, pending))
+			return OneReply(fmt.Sprintf(`{"num_pending":%d}`, pending))
 		case a.Is("CONSUMER.MSG.NEXT"):
 			pulls++
 			return deliver(pulls)

@@ -35,8 +35,8 @@ func (a Asked) Decode(t testing.TB, to any) {
 	}
 }
 
-// Said is what a scripted broker sends to the reply subject of a request.
-type Said struct {
+// Reply is what a scripted broker sends to the reply subject of a request.
+type Reply struct {
 	Subject, Reply string // of the message; the subject is the request's reply subject by default
 	Header, Body   string
 	Every          time.Duration // it is sent again and again; 0: once
@@ -44,69 +44,69 @@ type Said struct {
 
 // Answers that a script gives often.
 var (
-	Silence   = []Said{}
-	NotFound  = []Said{{Body: `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`}}
-	NoStream  = []Said{{Body: `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`}}
-	Trouble   = []Said{{Body: `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`}}
-	InFlight  = []Said{{Body: `{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`}}
-	WrongLast = []Said{{Body: `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}`}}
+	Silence   = []Reply{}
+	NotFound  = []Reply{{Body: `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`}}
+	NoStream  = []Reply{{Body: `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`}}
+	Trouble   = []Reply{{Body: `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`}}
+	InFlight  = []Reply{{Body: `{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`}}
+	WrongLast = []Reply{{Body: `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}`}}
 )
 
-// Says is one answer with this body.
-func Says(body string) []Said { return []Said{{Body: body}} }
+// OneReply is one answer with this body.
+func OneReply(body string) []Reply { return []Reply{{Body: body}} }
 
 // Status is a message of the broker about a pull.
-func Status(line string, fields ...string) Said {
+func Status(line string, fields ...string) Reply {
 	h := "NATS/1.0 " + line + "\r\n"
 	for i := 0; i < len(fields); i += 2 {
 		h += fields[i] + ": " + fields[i+1] + "\r\n"
 	}
-	return Said{Header: h + "\r\n"}
+	return Reply{Header: h + "\r\n"}
 }
 
 // Delivery is a message of a stream as a consumer delivers it: its sequence in the stream, its number at the consumer,
 // and how many are still to come.
-func Delivery(stream, subject, body string, seq, nth, pending int) Said {
+func Delivery(stream, subject, body string, seq, nth, pending int) Reply {
 	ack := fmt.Sprintf("$JS.ACK.%s.c.1.%d.%d.%d.%d", stream, seq, nth, time.Now().UnixNano(), pending)
-	return Said{Subject: subject, Reply: ack, Header: "NATS/1.0\r\nX: y\r\n\r\n", Body: body}
+	return Reply{Subject: subject, Reply: ack, Header: "NATS/1.0\r\nX: y\r\n\r\n", Body: body}
 }
 
 // Stored is the answer to a request for one message.
-func Stored(subject string, seq int, header, body string, at time.Time) []Said {
+func Stored(subject string, seq int, header, body string, at time.Time) []Reply {
 	text, err := json.Marshal(map[string]any{"message": map[string]any{
 		"subject": subject, "seq": seq, "hdrs": []byte(header), "data": []byte(body), "time": at.UTC()}})
 	if err != nil {
 		panic(err)
 	}
-	return Says(string(text))
+	return OneReply(string(text))
 }
 
 // script is a broker that answers as a test says.
 type script struct {
 	t      testing.TB
 	Url    string
-	answer func(a Asked) []Said // nil: no responders
-	Login  chan string          // the CONNECT lines
-	done   chan struct{}        // closed when the test ends
+	answer func(a Asked) []Reply // nil: no responders
+	Login  chan string           // the CONNECT lines
+	done   chan struct{}         // closed when the test ends
 
 	Mu    sync.Mutex
 	conns []net.Conn
 	info  string // more fields of INFO
 	Deaf  bool   // it ends new connections at once
 	// the answer to the question for the JetStream account, by default that there are no limits
-	Account []Said
+	Account []Reply
 }
 
 // Scripted starts a broker that answers each request with what answer returns: a nil list means that there are no
 // responders. The question for the JetStream account is answered for it. answer runs on one goroutine a connection.
-func Scripted(t testing.TB, answer func(a Asked) []Said) *script {
+func Scripted(t testing.TB, answer func(a Asked) []Reply) *script {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &script{t: t, Url: "nats://" + l.Addr().String(), answer: answer, Login: make(chan string, 100),
-		done: make(chan struct{}), Account: Says(`{}`)}
+		done: make(chan struct{}), Account: OneReply(`{}`)}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -160,8 +160,8 @@ func (s *script) Cut() {
 	s.conns = nil
 }
 
-// Say sends a line of the protocol to all clients.
-func (s *script) Say(line string) {
+// Send sends a line of the protocol to all clients.
+func (s *script) Send(line string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for _, c := range s.conns {
@@ -239,7 +239,7 @@ func published(in io.Reader, words []string) (a Asked, err error) {
 
 // respond sends what the script says to the subscription of the request's reply subject.
 func (s *script) respond(write func(string), sids map[string]string, a Asked) {
-	var all []Said
+	var all []Reply
 	if a.subject == "$JS.API.INFO" {
 		s.Mu.Lock()
 		all = s.Account
@@ -255,7 +255,7 @@ func (s *script) respond(write func(string), sids map[string]string, a Asked) {
 		sid = sids[a.reply[:at]]
 	}
 	if all == nil {
-		all = []Said{Status("503")}
+		all = []Reply{Status("503")}
 	}
 	for _, m := range all {
 		if m.Subject == "" {

@@ -38,7 +38,7 @@ func (c *Conn) sendBatched(writes []*batchedWrite) {
 	ctx := context.Background() // a missing acknowledgement soon becomes an error
 	stale := func(x *batchedWrite) bool { return c.restoredSince(x.w.On) }
 	if len(writes) >= BatchMin && !slices.ContainsFunc(writes, stale) {
-		since, msgs := c.Syncs.Life(), make([]*nats.Msg, len(writes))
+		since, msgs := c.Syncs.Uptime(), make([]*nats.Msg, len(writes))
 		for i, x := range writes {
 			msgs[i] = x.w.Msg
 		}

@@ -184,7 +184,7 @@ func (c *Conn) Get(ctx context.Context, stream string, req GetRequest) (*Raw, er
 		return c.get(ctx, stream, req)
 	}
 	for pace := NewBackoff(); ; {
-		life := c.Syncs.Life()
+		life := c.Syncs.Uptime()
 		m, err := c.get(ctx, stream, req)
 		if err != nil {
 			return nil, err

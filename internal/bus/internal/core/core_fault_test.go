@@ -60,13 +60,13 @@ func TestOddRepliesOfTheBroker(t *testing.T) {
 			`"message":{"subject":"$KV.hf_state.k","seq":1,"data":"!!!","time":"2026-01-01T00:00:00Z"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says(reply) }).Open()
+			b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.OneReply(reply) }).Open()
 			if e, err := b.KV.Load(bustest.Within(t, 300*time.Millisecond), kv.State, "k"); err == nil {
 				t.Errorf("load: %+v", e)
 			}
 		})
 	}
-	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says("not JSON") }).Open()
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.OneReply("not JSON") }).Open()
 	if seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience)); err == nil {
 		t.Errorf("the last commit: %d", seq)
 	}
@@ -76,7 +76,7 @@ func TestOddRepliesOfTheBroker(t *testing.T) {
 // not know. The writer gives up after some rounds.
 func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
 	t.Parallel() // it mostly waits
-	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.MSG.GET") {
 			return bustest.NotFound
 		}
@@ -108,7 +108,7 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var first time.Time
-			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				switch {
 				case a.Is("STREAM.MSG.GET"):
 					return bustest.NotFound
@@ -118,7 +118,7 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 				if time.Since(first) < 300*time.Millisecond {
 					return bustest.WrongLast
 				}
-				return bustest.Says(`{"stream":"S","seq":5}`)
+				return bustest.OneReply(`{"stream":"S","seq":5}`)
 			}).Open()
 			if err := write(bustest.Within(t, bustest.Patience), b); err != nil {
 				t.Error(err)
@@ -130,7 +130,9 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 // TestExpiredLogin: a broker that ends the connection because a login has expired, and refuses the next one, is named
 // as the reason of what fails meanwhile.
 func TestExpiredLogin(t *testing.T) {
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Says(`{"state":{"last_seq":3}}`) })
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply {
+		return bustest.OneReply(`{"state":{"last_seq":3}}`)
+	})
 	b := s.Open()
 	if seq, err := b.Log.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || seq != 3 {
 		t.Fatal(seq, err)
@@ -138,7 +140,7 @@ func TestExpiredLogin(t *testing.T) {
 	s.Mu.Lock()
 	s.Deaf = true
 	s.Mu.Unlock()
-	s.Say("-ERR 'User Authentication Expired'")
+	s.Send("-ERR 'User Authentication Expired'")
 	s.Cut()
 	natstest.Until(t, "the reason to be known", func() bool {
 		_, err := b.Log.LastSeq(bustest.Within(t, 50*time.Millisecond))
@@ -157,12 +159,12 @@ func TestExpiredLogin(t *testing.T) {
 // next connection.
 func TestAskedAgainAfterACut(t *testing.T) {
 	asked := make(chan bool, 100)
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply {
 		asked <- true
 		if len(asked) == 1 {
 			return bustest.Silence
 		}
-		return bustest.Says(`{"state":{"last_seq":3}}`)
+		return bustest.OneReply(`{"state":{"last_seq":3}}`)
 	})
 	b, got := s.Open(), make(chan error, 1)
 	go func() {
@@ -232,7 +234,7 @@ func TestCredentialsAreSent(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence })
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence })
 	s.WantLogin()
 	b, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: s.Url, Creds: path})
 	if err != nil {
@@ -263,7 +265,7 @@ func TestASeedOfAnotherSort(t *testing.T) {
 	if err := os.WriteFile(path, seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence })
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence })
 	if _, err := bus.Open(bustest.Within(t, 200*time.Millisecond), bus.Config{URL: s.Url, NKey: path}); err == nil {
 		t.Error("an account's seed is taken")
 	}
@@ -404,7 +406,7 @@ func TestANKeyIsReadAgain(t *testing.T) {
 		}
 		return public
 	}
-	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.Silence })
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence })
 	s.WantLogin()
 	first := next()
 	b, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: s.Url, NKey: path})

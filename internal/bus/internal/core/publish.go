@@ -92,7 +92,7 @@ type Sent struct {
 	paf     jetstream.PubAckFuture
 	err     error // it could not even be sent
 
-	since Life // the connection before it was sent
+	since Uptime // the connection before it was sent
 
 	done   bool // it has been waited for: the result
 	seq    uint64
@@ -101,7 +101,7 @@ type Sent struct {
 
 // Send publishes; it blocks only while the window is full.
 func (c *Conn) Send(ctx context.Context, m *nats.Msg) Sent {
-	s := Sent{subject: m.Subject, at: time.Now(), since: c.Syncs.Life()}
+	s := Sent{subject: m.Subject, at: time.Now(), since: c.Syncs.Uptime()}
 	for {
 		s.paf, s.err = c.js.PublishMsgAsync(m)
 		if s.err != nil && c.NC.IsClosed() {
@@ -248,7 +248,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 			n := c.Reconnects()
 			on = &n
 		}
-		since := c.Syncs.Life()
+		since := c.Syncs.Uptime()
 		v, seq, err := c.checkAgain(ctx, w, lost)
 		if err == nil && v == Stored {
 			if synced := c.writeSynced(ctx, w, since, seq); synced != nil {
@@ -293,7 +293,7 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 }
 
 // writeSynced waits until a stored write is synced, if its result depends on that.
-func (c *Conn) writeSynced(ctx context.Context, w *Write, since Life, seq uint64) error {
+func (c *Conn) writeSynced(ctx context.Context, w *Write, since Uptime, seq uint64) error {
 	if w.Synced == "" {
 		return nil
 	}

@@ -41,27 +41,27 @@ type SyncReply struct {
 	Error string `json:"error,omitempty"` // the disk has refused a sync
 }
 
-// Life is the time from one start of a connection to its loss. All messages of one life come from one broker.
-type Life struct {
+// Uptime is the time from one start of a connection to its loss. All messages of one life come from one broker.
+type Uptime struct {
 	restored uint64 // how often the connection had been restored
 	known    bool   // it was connected, so it is known how the broker syncs
 	groups   bool   // the broker syncs in groups
 }
 
 // eachSynced reports whether the broker acknowledges nothing that is not synced as far as it promises.
-func (l Life) eachSynced() bool { return l.known && !l.groups }
+func (l Uptime) eachSynced() bool { return l.known && !l.groups }
 
 // Syncs waits until what a broker that syncs in groups has acknowledged is synced.
 type Syncs struct {
 	conn *Conn
-	last atomic.Pointer[Life] // the last known one
+	last atomic.Pointer[Uptime] // the last known one
 
 	mu      sync.Mutex
 	streams map[string]*streamSync
 }
 
-// Life returns the connection's present life. How a broker syncs does not change within it, so it is looked up once.
-func (s *Syncs) Life() Life {
+// Uptime returns the connection's present life. How a broker syncs does not change within it, so it is looked up once.
+func (s *Syncs) Uptime() Uptime {
 	nc := s.conn.NC
 	for {
 		restored := s.conn.Reconnects()
@@ -73,7 +73,7 @@ func (s *Syncs) Life() Life {
 		if nc.Status() != before || s.conn.Reconnects() != restored {
 			continue
 		}
-		l := Life{restored: restored, known: before == nats.CONNECTED}
+		l := Uptime{restored: restored, known: before == nats.CONNECTED}
 		l.groups = l.known && strings.HasPrefix(name, GroupPrefix)
 		if l.known {
 			s.last.Store(&l)
@@ -83,14 +83,14 @@ func (s *Syncs) Life() Life {
 }
 
 // InGroups reports whether the present broker syncs in groups.
-func (s *Syncs) InGroups() bool { return s.Life().groups }
+func (s *Syncs) InGroups() bool { return s.Uptime().groups }
 
 // Await waits until a stream is synced up to a sequence that the broker has named in a life of the connection, or
 // later. A broker that does not sync in groups has synced what it shows, so there it does not wait. [ErrUnreachable] if
 // the connection was lost meanwhile: a mark is about the life of one broker, and after a cut of the power the next one
 // may have another message there.
-func (s *Syncs) Await(ctx context.Context, since Life, stream string, seq uint64) error {
-	now := s.Life()
+func (s *Syncs) Await(ctx context.Context, since Uptime, stream string, seq uint64) error {
+	now := s.Uptime()
 	if !since.known && now.restored <= since.restored+1 {
 		since = now // nothing was sent or received before
 	}
@@ -118,7 +118,7 @@ func errCutOff(stream string, seq uint64) error {
 	return fmt.Errorf("%w: %s %d: the connection was lost before the sync", ErrUnreachable, stream, seq)
 }
 
-func (s *Syncs) ask(ctx context.Context, since Life, stream string, seq uint64) (uint64, error) {
+func (s *Syncs) ask(ctx context.Context, since Uptime, stream string, seq uint64) (uint64, error) {
 	if g, ok := s.conn.Config.Server.(grouping); ok && g.SyncsInGroups() {
 		mark, err := g.Synced(ctx, stream, seq)
 		if err != nil {
@@ -140,7 +140,7 @@ type streamSync struct {
 }
 
 // await returns a mark that includes seq, or the mark of one answer.
-func (s *Syncs) await(ctx context.Context, since Life, stream string, seq uint64) (uint64, error) {
+func (s *Syncs) await(ctx context.Context, since Uptime, stream string, seq uint64) (uint64, error) {
 	s.mu.Lock()
 	if s.streams == nil {
 		s.streams = map[string]*streamSync{}

@@ -148,7 +148,7 @@ func TestAMarkIsOfOneConnection(t *testing.T) {
 	}
 
 	ctx := bustest.Within(t, bustest.Patience)
-	life := c.Syncs.Life()
+	life := c.Syncs.Uptime()
 	if err := c.Syncs.Await(ctx, life, "S", 1); err != nil {
 		t.Errorf("a mark of this connection: %v", err)
 	}
@@ -193,7 +193,7 @@ func TestAConnectionLostInTheSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.NC.Close)
-	err = c.Syncs.Await(bustest.Within(t, bustest.Patience), c.Syncs.Life(), "S", 1)
+	err = c.Syncs.Await(bustest.Within(t, bustest.Patience), c.Syncs.Uptime(), "S", 1)
 	if !errors.Is(err, core.ErrUnreachable) {
 		t.Errorf("a mark of the next connection: %v", err)
 	}
@@ -208,7 +208,7 @@ func TestABrokerThatSyncsAnotherWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.NC.Close)
-	life, cfg := c.Syncs.Life(), s.Config()
+	life, cfg := c.Syncs.Uptime(), s.Config()
 	s.Shutdown()
 	cfg.Name = core.GroupPrefix + "test"
 	again := natstest.Start(t, func(c *embed.Config) { *c = cfg })
@@ -225,7 +225,7 @@ func TestABrokerThatSyncsAnotherWay(t *testing.T) {
 	if err := c.Syncs.Await(ctx, life, "S", 1); !errors.Is(err, core.ErrUnreachable) {
 		t.Errorf("a sequence of the earlier broker: %v", err)
 	}
-	if err := c.Syncs.Await(ctx, c.Syncs.Life(), "S", 1); err != nil {
+	if err := c.Syncs.Await(ctx, c.Syncs.Uptime(), "S", 1); err != nil {
 		t.Error(err)
 	}
 }
@@ -239,7 +239,7 @@ func TestABrokerThatSyncsEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.NC.Close)
-	life, ctx := c.Syncs.Life(), bustest.Within(t, bustest.Patience)
+	life, ctx := c.Syncs.Uptime(), bustest.Within(t, bustest.Patience)
 	if err := c.Syncs.Await(ctx, life, "S", 1); err != nil {
 		t.Error(err)
 	}

@@ -71,7 +71,7 @@ type Delivery struct {
 // place known to be right. So its deliveries are in order and without gaps.
 type Flow struct {
 	conn    *core.Conn
-	life    core.Life // of the connection, in which it delivers
+	uptime  core.Uptime // of the connection, in which it delivers
 	stream  string
 	subject string // subject of pulls
 	ask     Request
@@ -94,7 +94,7 @@ type Flow struct {
 // Start starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
 // is unknown. A flow that could not start has ended: take returns the reason.
 func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask Request) *Flow {
-	f := &Flow{conn: c, life: c.Syncs.Life(), stream: stream, ask: ask, window: window, next: first,
+	f := &Flow{conn: c, uptime: c.Syncs.Uptime(), stream: stream, ask: ask, window: window, next: first,
 		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, received: time.Now(),
 		news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
@@ -288,7 +288,7 @@ func (f *Flow) poll(most int) ([]Delivery, error) {
 
 // Synced waits until taken deliveries are synced, where the broker syncs in groups.
 func (f *Flow) Synced(ctx context.Context, ds []Delivery) error {
-	return f.conn.Syncs.Await(ctx, f.life, f.stream, ds[len(ds)-1].Seq)
+	return f.conn.Syncs.Await(ctx, f.uptime, f.stream, ds[len(ds)-1].Seq)
 }
 
 // Waiting returns the delivered messages that take has not returned.

@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestTheNameIsNotSaid: the name of a consumer can be a secret. The error of a flow that could not start does not name
-// it.
-func TestTheNameIsNotSaid(t *testing.T) {
+// TestErrorsDoNotNameTheConsumer: the name of a consumer can be a secret. The error of a flow that could not start does
+// not name it.
+func TestErrorsDoNotNameTheConsumer(t *testing.T) {
 	c, err := core.Open(bustest.Within(t, bustest.Patience), core.Config{URL: natstest.Start(t).URL()})
 	if err != nil {
 		t.Fatal(err)
