@@ -1,5 +1,5 @@
 // Package outage stops the broker of live agents with default settings, and starts it again. Their turns, calls,
-// streams and questions continue, and a retry is made once.
+// streams and questions continue, and a retry is made once. It also moves the services far away from the broker.
 package outage
 
 import (
