@@ -87,6 +87,17 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 			_, _ = s.Ask(w.ctx, harness.Prompt{ID: "p", Native: marshaler(func() { callback(s) })})
 		}()
 	},
+	"Prompt.Bring": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		go func() {
+			_, _ = s.Ask(w.ctx, harness.Prompt{ID: "p", Questions: question(), Bring: func(context.Context,
+				harness.Answer) error {
+				callback(s)
+				return nil
+			}})
+		}()
+		w.awaiting(s.ID(), "p")
+		w.answerSilently(s.ID(), "p")
+	},
 	"Message": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		go func() {
 			_, _ = h.Send(w.ctx, harness.Message{Session: s.ID(), Content: marshaler(func() { callback(s) })})

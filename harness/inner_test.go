@@ -684,10 +684,10 @@ func TestContentOfAPurgedCommit(t *testing.T) {
 	if f, err := x.s.again(x.ctx, Prompt{ID: "p1"}, gone); err == nil || errors.Is(err, events.ErrMalformed) {
 		t.Errorf("%v, %v", f, err)
 	}
-	if a, err := x.s.readAnswer(x.ctx, "p1", 1); err == nil || errors.Is(err, ErrUnknown) {
+	if a, err := x.s.readAnswer(x.ctx, Prompt{ID: "p1"}, 1); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if a, err := x.s.readAnswer(x.ctx, "p1", x.s.State().Seq); !errors.Is(err, ErrUnknown) {
+	if a, err := x.s.readAnswer(x.ctx, Prompt{ID: "p1"}, x.s.State().Seq); !errors.Is(err, ErrUnknown) {
 		t.Errorf("no settlement there: %+v, %v", a, err)
 	}
 	x.s.mu.Lock()

@@ -64,7 +64,7 @@ func (s *Session) longAgo(ctx context.Context, p Prompt, turn string, was sessio
 			return Answer{}, err
 		}
 	}
-	a, err := s.readAnswer(ctx, p.ID, was.Seq)
+	a, err := s.readAnswer(ctx, p, was.Seq)
 	if errors.Is(err, ErrUnknown) { // it ended with its turn, and no fact says so
 		return Answer{}, closed
 	}

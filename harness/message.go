@@ -282,5 +282,5 @@ func (s *Session) Answer(ctx context.Context, prompt string) (Answer, error) {
 	if !ok {
 		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
 	}
-	return s.readAnswer(ctx, prompt, seq)
+	return s.readAnswer(ctx, Prompt{ID: prompt}, seq)
 }

@@ -14,17 +14,18 @@ import (
 // rejected or dismissed the question, a message may have superseded it, its deadline may have passed. All of these are
 // kept. A question that ended without a decision, with its turn, is asked again.
 //
-// ID, Call, Delivery and OnOwnerLoss of the prompt are set by AskOnce. Another question under a name that has a
-// decision, or that still waits for one in this process, is [ErrNameTaken]: the decision was not about it. If an
-// earlier process asked another question under the name, and it is still open, AskOnce withdraws that one, and asks
-// this one under an id of its own: an answer to the question that a person saw before decides nothing here. Other
-// errors are those of [Turn.Ask].
+// ID, Call, Delivery and OnOwnerLoss of the prompt are set by AskOnce. Bring is not used: the end of the call is the
+// receipt. Another question under a name that has a decision, or that still waits for one in this process, is
+// [ErrNameTaken]: the decision was not about it. If an earlier process asked another question under the name, and it is
+// still open, AskOnce withdraws that one, and asks this one under an id of its own: an answer to the question that a
+// person saw before decides nothing here. Other errors are those of [Turn.Ask].
 func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, error) {
 	release, err := t.begin(nameOfQuestion, name)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer release()
+	p.Bring = nil
 	ctx, cancel := t.within(ctx)
 	defer cancel()
 	for n := 1; ; {
@@ -155,7 +156,7 @@ func (s *Session) decision(ctx context.Context, prompt string, seq uint64) (Answ
 	if err := s.adoptSettled(ctx, prompt); err != nil {
 		return Answer{}, err
 	}
-	return s.readAnswer(ctx, prompt, seq)
+	return s.readAnswer(ctx, Prompt{ID: prompt}, seq)
 }
 
 // endCall ends the call of a question with the decision, unless the call has ended.

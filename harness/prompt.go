@@ -35,6 +35,11 @@ type Prompt struct {
 	Deadline    time.Time
 	NonBlocking bool // the agent does not wait for it
 	Native      any  // encoded as JSON, opaque
+	// Bring, if it is set, brings the settlement to an agent that is not in this process. Ask calls it before it gives
+	// the receipt and returns. If this process ends before Bring has returned, the decision has no receipt, and is not
+	// lost with the process. If Bring returns an error, Ask returns it, as an Ask that gave up: the next Ask under the
+	// same id calls Bring again, and otherwise another turn brings the decision. ctx is that of Ask.
+	Bring func(ctx context.Context, a Answer) error
 }
 
 // Answer is how a prompt was settled. Only an answered one has Answers.
@@ -236,7 +241,7 @@ func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f e
 		select {
 		case <-w.done: // it was settled while this Ask was on its way
 		default:
-			return s.readAnswer(ctx, f.Prompt, settled)
+			return s.readAnswer(ctx, p, settled)
 		}
 	}
 	answered := t.waits()
@@ -247,10 +252,30 @@ func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f e
 		answered()
 		return Answer{}, about(context.Cause(ctx), "prompt %s in %s", f.Prompt, s.ref)
 	}
-	if w.err == nil && !s.have(f.Prompt, w.seq) {
-		return Answer{}, errTakenBack
+	if w.err != nil {
+		return Answer{}, w.err
 	}
-	return w.answer, w.err
+	return s.handOver(ctx, p, w.answer, w.seq)
+}
+
+// handOver brings the settlement of a commit to the agent, records then that an Ask returns it, and returns it. It
+// returns [errTakenBack] if a person took the decision back.
+func (s *Session) handOver(ctx context.Context, p Prompt, a Answer, settled uint64) (Answer, error) {
+	if p.Bring != nil {
+		s.mu.Lock()
+		gone := s.tookBack(p.ID, settled)
+		s.mu.Unlock()
+		if gone {
+			return Answer{}, about(errTakenBack, "prompt %s in %s", p.ID, s.ref)
+		}
+		if err := p.Bring(ctx, a); err != nil {
+			return Answer{}, about(err, "prompt %s in %s was not brought to its agent", p.ID, s.ref)
+		}
+	}
+	if !s.have(p.ID, settled) {
+		return Answer{}, about(errTakenBack, "prompt %s in %s", p.ID, s.ref)
+	}
+	return a, nil
 }
 
 // errBody: a prompt that is named by its id alone has to be requested again, and its question is in the log.
@@ -406,9 +431,10 @@ func leavesTurn(st *session.State, p *session.Prompt) bool {
 	return st.Turn != nil && p.Turn == st.Turn.ID && !ofLastOwner(st, st.Turn.Epoch) && (c == nil || !c.Background)
 }
 
-// readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
-// session.
-func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
+// readAnswer finds in the log how a prompt was settled, and hands that over. It returns nothing before this process is
+// known to own the session.
+func (s *Session) readAnswer(ctx context.Context, p Prompt, seq uint64) (Answer, error) {
+	prompt := p.ID
 	c, err := s.h.bus.Log.Commit(ctx, seq)
 	if err != nil {
 		return Answer{}, about(translate(err), "the settlement of prompt %s in %s", prompt, s.ref)
@@ -430,10 +456,7 @@ func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (An
 	if a.Status == "" {
 		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
 	}
-	if !s.have(prompt, seq) {
-		return Answer{}, fmt.Errorf("%w: prompt %s in %s", errTakenBack, prompt, s.ref)
-	}
-	return a, nil
+	return s.handOver(ctx, p, a, seq)
 }
 
 // turnID returns the id of the open turn, "" without one.
