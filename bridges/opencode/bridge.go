@@ -872,7 +872,9 @@ func (r *follower) watchStop(s *harness.Session) {
 	})
 }
 
-// await waits for the decision about a prompt, and brings it to the server.
+// await waits for the decision about a prompt, and brings it to the server. The end of a call is the receipt for its
+// prompts. For a prompt without a call the receipt follows the server's reply, or its event about the prompt
+// ([follower.settledInServer]).
 func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	l := r.process
 	ctx, cancel := context.WithCancel(l.ctx)
@@ -888,23 +890,42 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 		return
 	}
 	dir := r.translator.directory(s.ID())
+	bring := func(answer harness.Answer) error {
+		a.answer = answer
+		close(a.known)
+		if !l.decides(f.Prompt, s.ID()) {
+			return errOwed // a turn brings it
+		}
+		err := r.decide(l, s, dir, f, answer)
+		if err != nil && f.Call == "" {
+			l.mu.Lock()
+			a.decided = false // the next turn may bring it
+			l.mu.Unlock()
+		}
+		return err
+	}
 	l.waits.Go(func() {
 		defer cancel()
-		answer, err := s.Ask(ctx, harness.Prompt{ID: f.Prompt})
-		if err == nil {
-			a.answer = answer
+		p := harness.Prompt{ID: f.Prompt}
+		if f.Call == "" {
+			p.Bring = func(_ context.Context, answer harness.Answer) error { return bring(answer) }
 		}
-		close(a.known)
+		answer, err := s.Ask(ctx, p)
+		if f.Call != "" && err == nil {
+			_ = bring(answer) // the end of the call says what became of it
+		}
+		if a.answer.Status == "" {
+			close(a.known)
+		}
 		switch {
-		case err == nil && l.decides(f.Prompt, s.ID()):
-			r.decide(l, s, dir, f, answer)
 		case err == nil:
 		case errors.Is(err, harness.ErrFenced):
 			l.gaveUp(f.Prompt, a)
 			l.owe(s.ID(), true)
 		default:
 			l.gaveUp(f.Prompt, a)
-			if ctx.Err() == nil && !errors.Is(err, harness.ErrClosedID) && !errors.Is(err, harness.ErrUnknown) {
+			if ctx.Err() == nil && a.answer.Status == "" && !errors.Is(err, harness.ErrClosedID) &&
+				!errors.Is(err, harness.ErrUnknown) {
 				r.log.Warn("no decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
 			}
 		}
@@ -950,35 +971,75 @@ func (r *follower) settledThere(session, prompt string) bool {
 	return s != nil && s.prompts[prompt] != nil && s.prompts[prompt].done
 }
 
-// decide brings a decision to the server, unless it was made there.
-func (r *follower) decide(l *process, s *harness.Session, dir string, f events.PromptRequested, a harness.Answer) {
+// errOwed says that a decision did not reach the process that asked: a turn brings it.
+var errOwed = errors.New("the process that asked did not take the decision")
+
+// decide brings a decision to the server, unless it was made there. The error is that of a decision that the server
+// does not have, and that is not refused in the log.
+func (r *follower) decide(l *process, s *harness.Session, dir string, f events.PromptRequested,
+	a harness.Answer) error {
 	if a.By == byOpenCode && r.settledThere(s.ID(), f.Prompt) {
-		return
+		return nil
 	}
 	if !decidedByPerson(a.Status) {
-		return // it ended with its turn
+		return nil // it ended with its turn
 	}
-	attempts, err := r.sendDecision(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
-		given(f.Questions, r.askedThere(s.ID(), f.Prompt), a), a)
-	// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by another
-	// process than the one that asked, it means nothing: the decision is owed to the turn.
-	if isNotFound(err) && attempts == 1 && r.isMarked(l) {
-		r.refuseLate(l, s, f.Prompt)
-		return
+	unreplied, err := r.sendWhileAsked(l, s.ID(), dir, f, a)
+	if isNotFound(err) {
+		// After an attempt without a reply, "not found" can mean that the server has taken this decision. Said by
+		// another process than the one that asked, it means nothing: the decision is owed to the turn.
+		switch marked := r.isMarked(l); {
+		case marked && unreplied == 0:
+			return r.refuseLate(l, s, f.Prompt)
+		case !marked:
+			err = fmt.Errorf("%w: %w", errOwed, err)
+		case f.Call == "":
+			return nil // it waits no longer, and no event has said that it has another decision
+		}
 	}
 	if err != nil && l.ctx.Err() == nil { // it stays owed: the log has no receipt that refuses it
-		r.log.Warn("OpenCode refused the decision, and its agent may still wait", "session", s.ID(), "prompt", f.Prompt,
-			"err", err)
+		r.log.Warn("OpenCode does not have the decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
+	}
+	return err
+}
+
+// sendWhileAsked sends a decision until the server has taken it or no longer asks: one that the server refuses is sent
+// again each second. It returns the number of attempts without a reply.
+func (r *follower) sendWhileAsked(l *process, session, dir string, f events.PromptRequested, a harness.Answer) (
+	unreplied int, err error) {
+	again := time.NewTicker(idleEvery)
+	defer again.Stop()
+	for {
+		attempts, err := r.sendDecision(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
+			given(f.Questions, r.askedThere(session, f.Prompt), a), a)
+		unreplied += attempts - 1
+		if !refused(err) || isNotFound(err) {
+			return unreplied, err
+		}
+		r.log.Warn("OpenCode refused the decision: trying again", "session", session, "prompt", f.Prompt, "err", err)
+		select {
+		case <-again.C:
+		case <-l.ctx.Done():
+			return unreplied, err
+		}
+		if r.settledThere(session, f.Prompt) {
+			return unreplied, err
+		}
 	}
 }
 
-// refuseLate stores that a decision did not reach the agent, which has another one.
-func (r *follower) refuseLate(l *process, s *harness.Session, prompt string) {
+// refuseLate stores that a decision did not reach the agent, which has another one. The error is nil if the log says
+// how the prompt ended.
+func (r *follower) refuseLate(l *process, s *harness.Session, prompt string) error {
 	r.log.Warn("the decision came too late for OpenCode", "session", s.ID(), "prompt", prompt)
-	if err := s.Refuse(l.ctx, prompt, reasonLate); err != nil && !errors.Is(err, harness.ErrEnded) &&
-		l.ctx.Err() == nil {
+	err := s.Refuse(l.ctx, prompt, reasonLate)
+	if errors.Is(err, harness.ErrEnded) {
+		return nil
+	}
+	if err != nil && l.ctx.Err() == nil {
 		r.log.Warn("not stored", "session", s.ID(), "prompt", prompt, "err", err)
 	}
+	return err
 }
 
 func isNotFound(err error) bool {

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -147,6 +148,65 @@ func decisionsOf(st *fold.State, call string) (prompts []string) {
 	return prompts
 }
 
+// settledInServer stores what became of a decision about a prompt that the server has settled, if the prompt has no
+// call whose end would say it: the receipt, or that its agent has another decision. A fact about the end of the turn
+// comes after it. The caller has the lock.
+func (r *follower) settledInServer(ctx context.Context, s *harness.Session, f events.Fact) error {
+	id := settledPrompt(f)
+	said := events.PromptDelivered{Prompt: id}
+	if _, unseen := f.(events.PromptWithdrawn); unseen {
+		r.process.mu.Lock()
+		w := r.process.asked[id]
+		sent := w != nil && w.decided
+		r.process.mu.Unlock()
+		if !sent {
+			return nil // the server will not find the prompt
+		}
+		return s.Relay(ctx, said)
+	}
+	a, ok := r.decision(ctx, s, id)
+	if !ok {
+		return nil
+	}
+	if !r.translator.sessions[s.ID()].prompts[id].isSettledAs(a) {
+		r.log.Warn("OpenCode has another decision", "session", s.ID(), "prompt", id)
+		said.Refused = reasonLate
+	}
+	return s.Relay(ctx, said)
+}
+
+// isSettledAs reports whether the server has settled a prompt as a person has decided.
+func (p *prompt) isSettledAs(a harness.Answer) bool {
+	switch want := permissionReply(a); {
+	case p.kind == events.PromptPermission && p.reply == replyReject:
+		return want["reply"] == replyReject && (p.feedback == "" || p.feedback == want["message"])
+	case p.kind == events.PromptPermission:
+		return want["reply"] != replyReject
+	case p.reply == replyReject:
+		return a.Status != fold.Answered
+	}
+	return a.Status == fold.Answered && sameLabels(given(p.questions, p.questions, a), p.labels)
+}
+
+// hasDecision reports whether the log has a decision of a person about a prompt without a call, and no receipt.
+func hasDecision(st *fold.State, prompt string) bool {
+	p := st.Prompts[prompt]
+	return p != nil && p.Call == "" && decidedByPerson(p.Status)
+}
+
+// settledPrompt returns the prompt that a fact settles, "" for other facts.
+func settledPrompt(f events.Fact) string {
+	switch f := f.(type) {
+	case events.PromptAnswered:
+		return f.Prompt
+	case events.PromptRejected:
+		return f.Prompt
+	case events.PromptWithdrawn:
+		return f.Prompt
+	}
+	return ""
+}
+
 // decision returns what a person has decided about a prompt. It gives no receipt.
 func (r *follower) decision(ctx context.Context, s *harness.Session, prompt string) (a harness.Answer, ok bool) {
 	l := r.process
@@ -159,8 +219,17 @@ func (r *follower) decision(ctx context.Context, s *harness.Session, prompt stri
 	}
 	l.mu.Unlock()
 	if !waits {
-		var err error
-		if w.answer, err = s.Ask(ctx, harness.Prompt{ID: prompt}); err != nil {
+		p := harness.Prompt{ID: prompt}
+		if hasDecision(s.State(), prompt) { // no end of a call is the receipt
+			p.Bring = func(_ context.Context, a harness.Answer) error {
+				w.answer = a
+				return errOwed
+			}
+		}
+		a, err := s.Ask(ctx, p)
+		if err == nil {
+			w.answer = a
+		} else if !errors.Is(err, errOwed) {
 			r.log.Warn("no decision", "session", s.ID(), "prompt", prompt, "err", err)
 		}
 		close(w.known)
@@ -174,13 +243,20 @@ func (r *follower) decision(ctx context.Context, s *harness.Session, prompt stri
 }
 
 // relay stores facts as they come. Before the end of a call, the decisions are refused that its agent does not have.
+// Before the end of a prompt without a call comes what became of a decision in the log.
 func (r *follower) relay(ctx context.Context, s *harness.Session, facts []events.Fact, ends []callEnd) error {
 	from := 0
 	facts = stopsOf(s.State(), facts)
 	for i, f := range facts {
+		var first func() error
 		call := endedCall(f)
 		at := slices.IndexFunc(ends, func(e callEnd) bool { return e.session == s.ID() && e.call == call })
-		if call == "" || at < 0 || !hasPrompts(s.State(), call) {
+		switch {
+		case call != "" && at >= 0 && hasPrompts(s.State(), call):
+			first = func() error { return r.refuseUnmet(ctx, s, &ends[at]) }
+		case hasDecision(s.State(), settledPrompt(f)):
+			first = func() error { return r.settledInServer(ctx, s, f) }
+		default:
 			continue
 		}
 		if i > from {
@@ -189,7 +265,7 @@ func (r *follower) relay(ctx context.Context, s *harness.Session, facts []events
 			}
 			from = i
 		}
-		if err := r.refuseUnmet(ctx, s, &ends[at]); err != nil {
+		if err := first(); err != nil {
 			return err
 		}
 	}
@@ -258,7 +334,7 @@ func (r *follower) refuseOther(l *process, t *harness.Turn, messages []openMessa
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
 		if e.lacks(p.Prompt, permission, false, a) {
-			r.refuseLate(l, s, p.Prompt)
+			_ = r.refuseLate(l, s, p.Prompt) // the log of the bridge says so
 		}
 	}
 	return left

@@ -202,7 +202,7 @@ func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(
 		}
 		call, permission := asked(p.Prompt)
 		var questions []events.Question
-		if at, k := findCall(messages, p, call, used); at >= 0 {
+		if at, k := findCall(messages, p, call, permission, used); at >= 0 {
 			c := &messages[at].parts[k]
 			used[c.ID], questions = true, askedBy(c.State.Input)
 			text += "\n" + c.Tool + ":"

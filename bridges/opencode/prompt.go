@@ -30,7 +30,8 @@ type prompt struct {
 	questions []events.Question
 	done      bool
 	feedback  string
-	reply     string // of a permission: what OpenCode has replied
+	reply     string     // what OpenCode has replied: of a permission its word, of a question "", or reject
+	labels    [][]string // of a question: the answers that OpenCode has replied
 }
 
 func (t *Translator) questionAsked(s *session, b *body) {
@@ -183,6 +184,7 @@ func (t *Translator) questionReplied(s *session, b *body) {
 	if err := json.Unmarshal(b.Answers, &given); err != nil {
 		t.problem("record %d: answers: %v", t.report.Records, err)
 	}
+	p.labels = given
 	t.add(s, t.at, events.PromptAnswered{Prompt: p.id, By: byOpenCode,
 		Answers: t.limitAnswers(p.questions, answers(p.questions, given))})
 }
@@ -210,6 +212,7 @@ func answers(questions []events.Question, given [][]string) []events.Answer {
 
 func (t *Translator) questionRejected(s *session, b *body) {
 	if p := t.settle(s, b.RequestID); p != nil {
+		p.reply = replyReject
 		p.refuse()
 		t.add(s, t.at, p.reject())
 	}

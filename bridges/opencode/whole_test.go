@@ -20,7 +20,7 @@ func TestANamedDecisionEndsNoCall(t *testing.T) {
 	st.Prompts = map[string]*fold.Prompt{"que_1": {Call: ident("call", "call_1")}}
 	r := &follower{translator: NewTranslator()}
 	named := []fold.TurnPrompt{{Prompt: "que_1", Seq: 5, Omitted: true}}
-	if at, _ := findCall(messages, &named[0], ident("call", "call_1"), map[string]bool{}); at < 0 {
+	if at, _ := findCall(messages, &named[0], ident("call", "call_1"), false, map[string]bool{}); at < 0 {
 		t.Fatal("the call that waits is not found")
 	}
 	some, err := r.settlePrompts(t.Context(), stored{ID: "ses_1"}, messages, named, st)

@@ -440,7 +440,7 @@ func (r *follower) sendDecisions(ctx context.Context, l *process, log *harness.S
 		case isNotFound(err) && attempts > 1:
 			r.log.Warn("OpenCode has the decision, or another one", "session", s.ID, "prompt", p.Prompt, "err", err)
 		case isNotFound(err) && r.isMarked(l):
-			r.refuseLate(l, log, p.Prompt)
+			_ = r.refuseLate(l, log, p.Prompt) // the log of the bridge says so
 		default:
 			l.mu.Lock()
 			delete(l.asked, p.Prompt) // it may not be there: the next look, or the next handler, brings it
@@ -523,7 +523,7 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 			continue
 		}
 		call, permission := r.callOf(s.ID, st, p.Prompt)
-		at, k := findCall(messages, p, call, used)
+		at, k := findCall(messages, p, call, permission, used)
 		if at < 0 {
 			continue
 		}
@@ -546,14 +546,24 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 }
 
 // findCall returns the call that waited for a prompt, as an index of a message and of its part: the call of that id, or
-// the newest one with the same questions. Calls with a result do not count. -1 without one.
-func findCall(messages []openMessage, p *fold.TurnPrompt, call string, used map[string]bool) (at, part int) {
+// the newest one with the same questions. A permission without a call held the newest call. Calls with a result do not
+// count. -1 without one.
+func findCall(messages []openMessage, p *fold.TurnPrompt, call string, permission bool, used map[string]bool) (
+	at, part int) {
+	held := -1
 	for i := len(messages) - 1; i >= 0; i-- {
 		for k := range messages[i].parts {
 			c := &messages[i].parts[k]
-			if c.State.Status != partCompleted && !used[c.ID] && waitedFor(c, p, call) {
+			if c.State.Status == partCompleted || used[c.ID] || c.Type != "tool" {
+				continue
+			}
+			if waitedFor(c, p, call) {
 				return i, k
 			}
+			held = k
+		}
+		if permission && call == "" && held >= 0 {
+			return i, held
 		}
 	}
 	return -1, -1
