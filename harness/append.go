@@ -206,7 +206,7 @@ func (s *Session) do(ctx context.Context, o *write) error {
 	case <-ctx.Done():
 	}
 	cause := context.Cause(ctx)
-	if o.last && s.leaveQueued(o) {
+	if o.last && s.detach(o) {
 		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
 	}
 	switch s.takeBack(o, cause) {
@@ -225,9 +225,9 @@ const (
 	takenBack         // it will not be sent
 )
 
-// leaveQueued leaves a write in the queue that no caller waits for any more, as long as this process has the session.
+// detach leaves a write in the queue that no caller waits for any more, as long as this process has the session.
 // It returns false if the write has its outcome.
-func (s *Session) leaveQueued(o *write) bool {
+func (s *Session) detach(o *write) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

@@ -47,7 +47,7 @@ func (h *Harness) settleLater(s *Session, l *term, err error) {
 	}
 	s.users++
 	h.running.Go(func() {
-		defer h.leaveGo(s)
+		defer h.dropUser(s)
 		h.insist(l.ctx, s, "the outcome of a claim is not known yet", func() error { return s.settleDoubt(l, d) })
 	})
 }
@@ -104,34 +104,34 @@ func (s *Session) settleDoubt(l *term, d *doubtError) error {
 	return nil
 }
 
-// unwanted says whether this process owns, or owned when its lease was lost, a session that no caller was given.
-func (s *Session) unwanted() bool {
+// isUnused says whether this process owns, or owned when its lease was lost, a session that no caller was given.
+func (s *Session) isUnused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unwantedLocked()
+	return s.isUnusedLocked()
 }
 
-func (s *Session) unwantedLocked() bool {
+func (s *Session) isUnusedLocked() bool {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	return s.ownership != apart && s.holders == 0 && s.users == 0
 }
 
-// giveBack is for a call that was given a session and fails all the same.
-func (h *Harness) giveBack(s *Session) {
+// dropHolder is for a call that was given a session and fails all the same.
+func (h *Harness) dropHolder(s *Session) {
 	s.mu.Lock()
 	s.holders--
 	s.mu.Unlock()
-	h.giveUp(s)
+	h.releaseUnused(s)
 }
 
-// giveUp releases a session in the background that this process owns and no caller was given or waits for: a live
-// process must not own what it does not know of. Callback prompts in it are recovery's to end, as those of a process
-// that died.
-func (h *Harness) giveUp(s *Session) {
+// releaseUnused releases a session in the background that this process owns and no caller was given or waits for: a
+// live process must not own what it does not know of. Callback prompts in it are recovery's to end, as those of a
+// process that died.
+func (h *Harness) releaseUnused(s *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leaving || !s.unwantedLocked() {
+	if s.leaving || !s.isUnusedLocked() {
 		return
 	}
 	h.mu.Lock()
@@ -141,18 +141,18 @@ func (h *Harness) giveUp(s *Session) {
 	}
 	s.leaving = true
 	h.running.Go(func() {
-		h.insist(h.ctx, s, "a session that no caller waits for is not released yet", s.releaseUnwanted)
+		h.insist(h.ctx, s, "a session that no caller waits for is not released yet", s.releaseIfUnused)
 		s.mu.Lock()
 		s.leaving = false
 		s.mu.Unlock()
-		h.giveUp(s) // a call that waited for it may have left meanwhile
+		h.releaseUnused(s) // a call that waited for it may have left meanwhile
 	})
 }
 
-// giveBackUnmade fails the compaction that runs in a session which no call was given: Work took it by a claim whose
-// outcome was in doubt, and no handler makes it. The process lives, so this is not left to recovery, which would fail
-// it as that of a process that is gone: under resume hold a person would have to continue.
-func (s *Session) giveBackUnmade() {
+// failUnmadeCompaction fails the compaction that runs in a session which no call was given: Work took it by a claim
+// whose outcome was in doubt, and no handler makes it. The process lives, so this is not left to recovery, which would
+// fail it as that of a process that is gone: under resume hold a person would have to continue.
+func (s *Session) failUnmadeCompaction() {
 	s.mu.Lock()
 	id := ""
 	if c := s.st.Compaction; c.Running() && s.st.Owns(c.Epoch) {
@@ -160,15 +160,15 @@ func (s *Session) giveBackUnmade() {
 	}
 	s.mu.Unlock()
 	if id != "" {
-		s.giveBackCompaction(id)
+		s.failCompaction(id)
 	}
 }
 
-// giveBackTurn fails the turn that Work took, and that no handler has run, if it is open when the fact is stored and
+// failUnmadeTurn fails the turn that Work took, and that no handler has run, if it is open when the fact is stored and
 // due says so. The release of the session is queued behind it. The process lives, so the turn is not left to recovery,
 // which would interrupt it: under resume hold a person would have to continue a turn that has not begun. A person's
 // stop of it is left to recovery. due is called with the session locked.
-func (s *Session) giveBackTurn(due func() bool) {
+func (s *Session) failUnmadeTurn(due func() bool) {
 	s.mu.Lock()
 	id := s.unmade
 	s.mu.Unlock()
@@ -189,15 +189,15 @@ func (s *Session) runs(turn string) {
 	}
 }
 
-// releaseUnwanted releases the session, unless a call has it or waits for it when that is decided.
-func (s *Session) releaseUnwanted() error {
-	s.giveBackUnmade()
-	s.giveBackTurn(s.unwantedLocked)
+// releaseIfUnused releases the session, unless a call has it or waits for it when that is decided.
+func (s *Session) releaseIfUnused() error {
+	s.failUnmadeCompaction()
+	s.failUnmadeTurn(s.isUnusedLocked)
 	o, err := s.newWrite([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
 	if err != nil {
 		return fmt.Errorf("harness: release: %w", err)
 	}
-	o.check = func(*session.State) (bool, error) { return !s.unwantedLocked(), nil }
+	o.check = func(*session.State) (bool, error) { return !s.isUnusedLocked(), nil }
 	if err = s.do(s.h.ctx, o); err != nil && s.isApart() {
 		return nil // it is not this process's any more
 	}

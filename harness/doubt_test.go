@@ -276,8 +276,8 @@ func TestClaimWithoutItsRest(t *testing.T) {
 	}
 }
 
-// TestUnwantedInALostLease checks that a session which no caller was given is not claimed again after a lost lease.
-func TestUnwantedInALostLease(t *testing.T) {
+// TestUnusedInALostLease checks that a session which no caller was given is not claimed again after a lost lease.
+func TestUnusedInALostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })

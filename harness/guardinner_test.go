@@ -157,7 +157,7 @@ func TestWorkWithoutATurnHandler(t *testing.T) {
 	if more, err := x.workLoopOf(nil).serveOnce(x.ctx, "s"); more || err != nil || x.s.forWork != "t1" {
 		t.Errorf("more %v, %v; left to Work is %q", more, err, x.s.forWork)
 	}
-	x.s.leaveTaken(&workItem{compaction: &session.WorkCompaction{Compaction: "k1"}})
+	x.s.handOnTaken(&workItem{compaction: &session.WorkCompaction{Compaction: "k1"}})
 	if x.s.forWork != "t1" || x.s.took != nil {
 		t.Errorf("left to Work is %q, the request %+v", x.s.forWork, x.s.took)
 	}
@@ -263,7 +263,7 @@ func TestLeaveATurnThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.s.returned["p1"] = "t1"
-	if x.s.leaveTurn("t1"); x.s.forWork != "" || x.s.returned["p1"] != "t1" || x.s.gaveUp["p1"] {
+	if x.s.handOnTurn("t1"); x.s.forWork != "" || x.s.returned["p1"] != "t1" || x.s.gaveUp["p1"] {
 		t.Errorf("left to Work is %q; returned are %v, given up %v", x.s.forWork, x.s.returned, x.s.gaveUp)
 	}
 }

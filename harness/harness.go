@@ -154,7 +154,7 @@
 //	broker refuses a claim                                          refusals of a claim end the session
 //	    TestClaimAgainInAFullLog
 //	starting over: no caller has the session  ErrLeaseLost          it is not claimed again; recovery follows
-//	    TestUnwantedInALostLease
+//	    TestUnusedInALostLease
 //	Ready: no acknowledgement                 an error              the next renewal repeats it
 //	    TestReadyInDoubt
 //	Connect, Close: no acknowledgement        an error              the lease ends after its TTL
@@ -434,7 +434,7 @@ func (h *Harness) owned() []*Session {
 	return all
 }
 
-// session is the handle for an id, the same for all who ask; give it back with leaveGo.
+// session is the handle for an id, the same for all who ask; give it back with dropUser.
 func (h *Harness) session(id string) (*Session, error) {
 	ref := events.Ref{Harness: h.cfg.ID, Session: id}
 	if err := ref.Validate(); err != nil {
@@ -457,13 +457,13 @@ func (h *Harness) session(id string) (*Session, error) {
 	return s, nil
 }
 
-// leaveGo says that a handle is no longer being taken.
-func (h *Harness) leaveGo(s *Session) {
+// dropUser says that a handle is no longer being taken.
+func (h *Harness) dropUser(s *Session) {
 	h.mu.Lock()
 	s.users--
 	h.mu.Unlock()
 	h.forget(s)
-	h.giveUp(s)
+	h.releaseUnused(s)
 }
 
 // forget drops the handle of a session of another process, unless a call is about to take it.

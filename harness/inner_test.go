@@ -335,7 +335,7 @@ func TestALeavingProcess(t *testing.T) {
 	if x.h.settleLater(x.s, x.h.term, &doubtError{err: bus.ErrUnreachable}); Users(x.h, "s") != 0 {
 		t.Error("a doubt is settled")
 	}
-	if x.h.giveUp(x.s); x.s.leaving {
+	if x.h.releaseUnused(x.s); x.s.leaving {
 		t.Error("a session is given up")
 	}
 	if err := x.h.Ready(x.ctx); !errors.Is(err, ErrClosed) {
@@ -386,7 +386,7 @@ func TestNoSessionIsKeptThatIsNotOwned(t *testing.T) {
 		defer x.h.mu.Unlock()
 		return len(x.h.sessions) == 0
 	})
-	if err := x.s.releaseUnwanted(); err != nil {
+	if err := x.s.releaseIfUnused(); err != nil {
 		t.Errorf("a session that is not this process's: %v", err)
 	}
 	x.s.mu.Lock()
@@ -1040,7 +1040,7 @@ func TestWorkReleasesNothingThatIsClaimed(t *testing.T) {
 	x.s.writing <- struct{}{}
 	released := make(chan error, 1)
 	go func() {
-		_, err := x.workLoopOf(nil).letGo(x.ctx, x.s)
+		_, err := x.workLoopOf(nil).releaseTaken(x.ctx, x.s)
 		released <- err
 	}()
 	natstest.Until(t, "the release to wait", func() bool { return Waiting(x.s) == 1 })
@@ -1077,7 +1077,7 @@ func TestLastWordIsSentAgain(t *testing.T) {
 	x.s.mu.Unlock()
 	<-x.s.writing
 	natstest.Until(t, "the end to be stored", func() bool { return x.s.State().Turn == nil })
-	x.s.leaveTurn("t1")
+	x.s.handOnTurn("t1")
 	if x.s.forWork != "" {
 		t.Errorf("the turn %s has ended, and is left to the next Work", x.s.forWork)
 	}
@@ -1099,7 +1099,7 @@ func TestLeftTurnKeepsOtherAnswers(t *testing.T) {
 		if a, err := x.s.Ask(x.ctx, Prompt{ID: "p1", Call: "c1"}); err != nil || a.Status != session.Answered {
 			t.Fatalf("got %+v, %v", a, err)
 		}
-		x.s.leaveTurn("t1")
+		x.s.handOnTurn("t1")
 		if err := x.s.Call("c1").Complete(x.ctx, "x"); err != nil {
 			t.Errorf("in turn %q: %v", in, err)
 		}
@@ -1112,7 +1112,7 @@ func TestTakenTurnHasItsRequest(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(StartOptions{ID: "t1"})
 	turn.request = session.WorkTurn{}
-	x.s.leaveTaken(&workItem{turn: &session.WorkTurn{Turn: "t1", Message: "m1"}})
+	x.s.handOnTaken(&workItem{turn: &session.WorkTurn{Turn: "t1", Message: "m1"}})
 	if r := turn.Request(); r.Message != "m1" {
 		t.Errorf("got the request %+v", r)
 	}

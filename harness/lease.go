@@ -364,7 +364,7 @@ func (s *Session) reclaim(l *term) error {
 		return context.Cause(l.ctx)
 	}
 	defer func() { <-s.writing }()
-	if s.unwanted() {
+	if s.isUnused() {
 		s.drop(ErrLeaseLost) // of a claim that no call waits for: recovery handles it
 		return nil
 	}

@@ -375,7 +375,7 @@ func TestForgettingKeepsWhatIsNeeded(t *testing.T) {
 	x.s.st.Recent = append(x.s.st.Recent, session.Ending{Entity: session.EntityPrompt, ID: "ended",
 		Outcome: string(session.Answered), Seq: 1})
 	x.s.mu.Unlock()
-	x.s.giveUp("new") // its request is in doubt: the session may have it later
+	x.s.abandonAsk("new") // its request is in doubt: the session may have it later
 	x.s.have("ended", 1)
 	kept := len(x.s.shown)
 	x.s.keepShown("last", shown{})

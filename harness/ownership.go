@@ -79,10 +79,10 @@ func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session,
 		return s, err
 	}
 	if err := s.readTurn(ctx, s.openTurn(), s.State()); err != nil {
-		h.giveBack(s)
+		h.dropHolder(s)
 		return nil, err
 	}
-	s.leaveToWork()
+	s.handToWork()
 	return s, nil
 }
 
@@ -137,8 +137,8 @@ func (s *Session) adoptions(ctx context.Context, t *session.Turn) (n, all int, e
 	return n, all, err
 }
 
-// leaveToWork has Work run the open turn, if this process has adopted it.
-func (s *Session) leaveToWork() {
+// handToWork has Work run the open turn, if this process has adopted it.
+func (s *Session) handToWork() {
 	if t := s.openTurn(); t != nil {
 		s.mu.Lock()
 		s.forWork = t.id
@@ -188,12 +188,12 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	}
 	s.recordUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
 	if err != nil {
-		h.giveBack(s)
+		h.dropHolder(s)
 		return nil, err
 	}
 	adopts := how != had || slices.ContainsFunc(now, isTurnStarted)
 	if adopts && slices.ContainsFunc(adopt, func(a Adopt) bool { return a.ForWork }) {
-		s.leaveToWork() // a turn that this process had runs already
+		s.handToWork() // a turn that this process had runs already
 	}
 	return s, nil
 }
@@ -314,7 +314,7 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *term
 	if err != nil {
 		return nil, had, err
 	}
-	defer h.leaveGo(s)
+	defer h.dropUser(s)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
@@ -356,7 +356,7 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	}
 	s.mu.Unlock()
 	if how == found {
-		s.giveBackUnmade()
+		s.failUnmadeCompaction()
 		s.recordUnaskedOf(false, func(string, string) bool { return true }) // that call may have adopted prompts
 		h.notifyWork(s.ref.Session)                                         // Work leaves alone what no caller has
 	}

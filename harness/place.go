@@ -20,8 +20,8 @@ func (p *place) wait() (over func()) {
 	return func() { p.count(-1) }
 }
 
-// leave frees the place for good, also if a goroutine of its handler still asks.
-func (p *place) leave() {
+// free frees the place for good, also if a goroutine of its handler still asks.
+func (p *place) free() {
 	p.loop.mu.Lock()
 	defer p.loop.mu.Unlock()
 	if p.left = true; p.waits == 0 {

@@ -219,7 +219,7 @@ func (s *Session) ask(ctx context.Context, t *Turn, p Prompt) (a Answer, err err
 		}
 	}
 	if err != nil {
-		s.giveUp(p.ID)
+		s.abandonAsk(p.ID)
 	}
 	return a, err
 }
@@ -578,9 +578,9 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 	}
 }
 
-// giveUp remembers that an Ask returns without the decision about its prompt, and says so in the log where nothing else
-// brings the decision to the agent. It forgets prompts that the session has no longer.
-func (s *Session) giveUp(prompt string) {
+// abandonAsk remembers that an Ask returns without the decision about its prompt, and says so in the log where nothing
+// else brings the decision to the agent. It forgets prompts that the session has no longer.
+func (s *Session) abandonAsk(prompt string) {
 	s.mu.Lock()
 	s.gaveUp[prompt] = true
 	s.forgetPrompts(s.gaveUp, prompt)

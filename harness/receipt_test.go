@@ -192,8 +192,8 @@ func TestRefusedReceipts(t *testing.T) {
 	h := w.connect(pool)
 	asks := must[*harness.Session](t)(h.Open(ctx, "session", harness.OpenOptions{}))
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
-	short, giveUp := context.WithCancel(ctx)
-	defer giveUp()
+	short, releaseUnused := context.WithCancel(ctx)
+	defer releaseUnused()
 	answered := ask(ctx, asks, harness.Prompt{ID: "answered", Questions: question(), OnOwnerLoss: events.LossKeep})
 	unread := ask(short, asks, harness.Prompt{ID: "unattended", Questions: question(), OnOwnerLoss: events.LossKeep})
 	w.awaiting("session", "answered")
@@ -202,7 +202,7 @@ func TestRefusedReceipts(t *testing.T) {
 	w.fills(filler)
 	b.Hints.Nudge(ref("session"), answer)
 	check(t, got(t, answered).err)
-	giveUp()
+	releaseUnused()
 	wantErr(t, got(t, unread).err, context.Canceled)
 	natstest.Until(t, "both facts to be refused", func() bool {
 		return harness.Kept(asks) == 2
@@ -318,15 +318,15 @@ func TestAskByIDAlone(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
-			short, giveUp := context.WithCancel(w.ctx)
-			defer giveUp()
+			short, releaseUnused := context.WithCancel(w.ctx)
+			defer releaseUnused()
 			out := ask(short, s, harness.Prompt{ID: "p1", Title: "Paint", Questions: question(),
 				OnOwnerLoss: events.LossKeep})
 			w.awaiting("s", "p1")
 			if c.another {
 				s = must[*harness.Session](t)(w.connect().Claim(w.ctx, "s"))
 			} else {
-				giveUp()
+				releaseUnused()
 				wantErr(t, got(t, out).err, context.Canceled)
 				w.until("s", "the prompt to be unattended", func(st *session.State) bool {
 					return st.Prompts["p1"].Unattended

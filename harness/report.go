@@ -258,7 +258,7 @@ func (k *workLoop) endTurn(ctx context.Context, t *Turn, cause, err error, leavi
 		return t.s.appendEnd(ctx, nil, events.TurnFailed{Turn: t.id,
 			Error: events.Failure{Kind: failureLeaseLost, Text: clip(err.Error())}})
 	case leaving:
-		t.s.leaveTurn(t.id)
+		t.s.handOnTurn(t.id)
 		return err // the next Work runs it, or recovery ends it as interrupted
 	default:
 		f, hadOutput := failureOfHandler(err)

@@ -39,10 +39,10 @@ func (x *inside) answeredOnItsWay(background bool) (end func(), out chan askRetu
 		}()
 		return cancel, out
 	}
-	giveUp, first := start()
+	releaseUnused, first := start()
 	natstest.Until(x.t, "the prompt", func() bool { return x.s.State().Prompts["p1"] != nil })
 	x.s.writing <- struct{}{}
-	giveUp()
+	releaseUnused()
 	if r := <-first; !errors.Is(r.err, context.Canceled) {
 		x.t.Fatal(r.err)
 	}

@@ -131,22 +131,22 @@ func (s *Session) State() *session.State {
 // ([events.LossKeep]), waiting facts are stored before. Its open items are left to recovery. Errors are those of
 // [Session.Append]: [ErrPending], it will be released unless it is lost before.
 func (s *Session) Release(ctx context.Context, reason string) error {
-	return s.leave(ctx, nil, events.SessionReleased{Reason: reason}, true)
+	return s.endOwnership(ctx, nil, events.SessionReleased{Reason: reason}, true)
 }
 
 // Close ends the session and everything open in it, for good. Decisions that no agent has read are dropped, and no
 // error says so: people see them as not delivered. Reason: finished, archived or deleted. Errors are those
 // of [Session.Append]: [ErrPending], it will be closed unless it is lost before.
 func (s *Session) Close(ctx context.Context, reason string) error {
-	return s.leave(ctx, nil, events.SessionClosed{Reason: reason}, false)
+	return s.endOwnership(ctx, nil, events.SessionClosed{Reason: reason}, false)
 }
 
 // errOtherPrompts says that a session has other prompts than those that are withdrawn with its release.
 var errOtherPrompts = errors.New("other prompts wait")
 
-// leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing
+// endOwnership withdraws what only this process could have delivered, then says the last word; in one commit if nothing
 // changes meanwhile. An Ask that is being stored is withdrawn, too. check is that of [write].
-func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, error), last events.Fact,
+func (s *Session) endOwnership(ctx context.Context, check func(*session.State) (bool, error), last events.Fact,
 	withdraw bool) error {
 	for {
 		var facts []events.Fact
@@ -167,7 +167,7 @@ func (s *Session) leave(ctx context.Context, check func(*session.State) (bool, e
 				}
 				return false, nil
 			}
-			s.giveBackTurn(func() bool { return true })
+			s.failUnmadeTurn(func() bool { return true })
 		}
 		err := s.append(ctx, checked, append(facts, last)...)
 		settled := len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown))

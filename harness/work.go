@@ -201,7 +201,7 @@ func (k *workLoop) end(ctx context.Context, err error) error {
 		if s.openTurn() != nil {
 			return // the program runs it: one whose handler was cut off was released with its session
 		}
-		if _, err := k.letGo(ctx, s); err != nil {
+		if _, err := k.releaseTaken(ctx, s); err != nil {
 			k.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("not released at the end of Work")
 		}
 	})
@@ -221,7 +221,7 @@ func (k *workLoop) handOut(ctx context.Context) {
 		}
 		k.wg.Go(func() {
 			k.serve(ctx, id)
-			p.leave()
+			p.free()
 			k.mu.Lock()
 			delete(k.busy, id)
 			k.mu.Unlock()
@@ -290,14 +290,14 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 	case s != nil && !s.isApart():
 		defer s.workOn("")
 		if t := k.adopted(s); t != nil {
-			return k.leave(ctx, s, k.run(ctx, t))
+			return k.afterHandler(ctx, s, k.run(ctx, t))
 		}
 		item, err := k.findWork(ctx, s)
 		if err != nil {
 			return false, err
 		}
 		if item == nil {
-			_, err = k.letGo(ctx, s)
+			_, err = k.releaseTaken(ctx, s)
 			return false, err
 		}
 		if k.mustChoose(item) {
@@ -309,12 +309,12 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 		}
 		err = s.append(ctx, func(st *session.State) (bool, error) { return s.wanted(item, st), nil }, item.taking()...)
 		if errors.Is(err, ErrPending) {
-			s.leaveTaken(item)
+			s.handOnTaken(item)
 		}
 		if err != nil || item.gone {
 			return false, err
 		}
-		return k.leave(ctx, s, k.do(ctx, s, item))
+		return k.afterHandler(ctx, s, k.do(ctx, s, item))
 	case offered && !offer.Owned:
 		return k.takeOver(ctx, id)
 	default:
@@ -328,7 +328,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	defer k.h.leaveGo(s)
+	defer k.h.dropUser(s)
 	defer s.workOn("")
 	var item *workItem
 	var how taken
@@ -367,43 +367,43 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 	switch {
 	case err != nil:
 		if _, doubt := errors.AsType[*doubtError](err); doubt {
-			s.leaveUnmade(item)
+			s.markUnmade(item)
 		}
 		return false, err
 	case how == found: // what an earlier Work took in it has no handler: released, it is recovered and asked for again
-		k.h.giveBack(s)
+		k.h.dropHolder(s)
 		return false, nil
 	case how == had:
 		return true, nil // check it as any session of this process
 	}
 	s.takenByWork()
-	return k.leave(ctx, s, k.do(ctx, s, item))
+	return k.afterHandler(ctx, s, k.do(ctx, s, item))
 }
 
-// leave is called when a handler has returned, with the error of its work. It lets the session go if it is to.
-func (k *workLoop) leave(ctx context.Context, s *Session, err error) (more bool, _ error) {
-	if gone, left := k.letGo(ctx, s); gone || left != nil {
+// afterHandler is called when a handler has returned, with the error of its work. It lets the session go if it is to.
+func (k *workLoop) afterHandler(ctx context.Context, s *Session, err error) (more bool, _ error) {
+	if gone, left := k.releaseTaken(ctx, s); gone || left != nil {
 		return false, left
 	}
 	return err == nil, err
 }
 
-// letGo releases a session that Work took, in a pool, unless the program has it, a turn is open in it, a call of this
-// process runs in the background, or an Ask of this process waits outside of any turn: the release would have recovery
-// end that call, and would withdraw that question. When ctx has ended, the session is released with its turn, which was
-// cut off: another member continues the turn. A session that is not released now is checked again when something
-// changes in it, after a while, and at the end of Work.
-func (k *workLoop) letGo(ctx context.Context, s *Session) (gone bool, err error) {
+// releaseTaken releases a session that Work took, in a pool, unless the program has it, a turn is open in it, a call of
+// this process runs in the background, or an Ask of this process waits outside of any turn: the release would have
+// recovery end that call, and would withdraw that question. When ctx has ended, the session is released with its turn,
+// which was cut off: another member continues the turn. A session that is not released now is checked again when
+// something changes in it, after a while, and at the end of Work.
+func (k *workLoop) releaseTaken(ctx context.Context, s *Session) (gone bool, err error) {
 	if !s.isWorks() {
 		return false, nil
 	}
 	claimed := func(st *session.State) (bool, error) { return !s.works || s.runsBeside(st), nil }
 	switch {
 	case ctx.Err() != nil:
-		s.giveBackTurn(func() bool { return s.works && !s.runsBeside(s.st) })
+		s.failUnmadeTurn(func() bool { return s.works && !s.runsBeside(s.st) })
 		err = s.appendEnd(k.late, claimed, events.SessionReleased{Reason: reasonWorked})
 	case s.openTurn() == nil:
-		err = s.leave(k.late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
+		err = s.endOwnership(k.late, claimed, events.SessionReleased{Reason: reasonWorked}, true)
 	default:
 		return false, nil
 	}
@@ -626,13 +626,13 @@ func (s *Session) wanted(j *workItem, st *session.State) (done bool) {
 	return done
 }
 
-// leaveTaken leaves a turn to the next Work, or to the program: the start of the turn was handed to the broker, and the
-// Work that takes it has ended. A compaction is given back: it has failed as one that is cut off.
-func (s *Session) leaveTaken(j *workItem) {
+// handOnTaken leaves a turn to the next Work, or to the program: the start of the turn was handed to the broker, and
+// the Work that takes it has ended. A compaction is given back: it has failed as one that is cut off.
+func (s *Session) handOnTaken(j *workItem) {
 	if j.compaction != nil {
-		s.giveBackCompaction(j.compaction.Compaction)
+		s.failCompaction(j.compaction.Compaction)
 	}
-	s.leaveUnmade(j)
+	s.markUnmade(j)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.left = true
@@ -647,16 +647,16 @@ func (s *Session) leaveTaken(j *workItem) {
 	s.took = j.turn
 }
 
-// leaveUnmade records that a turn was taken, perhaps, and that no handler has run it.
-func (s *Session) leaveUnmade(j *workItem) {
+// markUnmade records that a turn was taken, perhaps, and that no handler has run it.
+func (s *Session) markUnmade(j *workItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unmade = j.turnID()
 }
 
-// giveBackCompaction fails a compaction that this process may have taken, and that no handler makes. The fact waits
+// failCompaction fails a compaction that this process may have taken, and that no handler makes. The fact waits
 // behind the start of the compaction, and is stored if the start is.
-func (s *Session) giveBackCompaction(id string) {
+func (s *Session) failCompaction(id string) {
 	s.appendLater(events.CompactionFailed{Compaction: id, Error: events.Failure{Kind: failure.Interrupted,
 		Text: "the process ended its work before the compaction began"}}, func(st *session.State) bool {
 		c := st.Compaction
@@ -664,9 +664,9 @@ func (s *Session) giveBackCompaction(id string) {
 	})
 }
 
-// leaveTurn leaves an open turn to the next Work, or to the program: its handler was cut off, because its Work has
+// handOnTurn leaves an open turn to the next Work, or to the program: its handler was cut off, because its Work has
 // ended. Asks return to the next handler what they have returned to this one.
-func (s *Session) leaveTurn(id string) {
+func (s *Session) handOnTurn(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if turnID(s.st) != id {

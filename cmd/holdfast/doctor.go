@@ -278,7 +278,7 @@ func (p *patient) consumers(ctx context.Context) {
 			case err != nil:
 				p.add(check, levelWrong, start, "%v", err)
 			case p.beyond(ctx, check, src):
-			case pending > p.app.lagMax:
+			case pending > p.app.readyLagMax:
 				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%s", waiting(pending))
 			case active == "" && pending > 0: // an idle consumer has no active member
 				p.add(check, levelWrong, start, "no process works; %s", waiting(pending))

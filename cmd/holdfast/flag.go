@@ -55,14 +55,14 @@ type settings struct {
 	sync                          string // syncEach or syncGroup
 	board                         bool
 	logLevel                      string
-	lagMax                        uint64
+	readyLagMax                   uint64
 	replicas                      int
-	feedAge                       time.Duration
+	feedKeptFor                   time.Duration
 	logMax, objectsMax            string
-	closedFor, retain             time.Duration
+	settledKeptFor, closedKeptFor time.Duration
 	grace, adoptionGrace          time.Duration
 	disconnectGrace               time.Duration
-	idleAtOnce                    int
+	idleCompactionsMax            int
 	retryJitter                   float64
 }
 
@@ -166,11 +166,11 @@ var options = []option{
 		"Too low: the disk fills. Too high: nothing tells what was decided."),
 	{"ready-lag-max", "how many commits may wait for a consumer before /readyz answers 503",
 		"Too low: taken out of service under a burst. Too high: people see old state without a warning.",
-		func(fs *pflag.FlagSet, s *settings, o *option) { fs.Uint64Var(&s.lagMax, o.name, 10_000, o.usage) }},
+		func(fs *pflag.FlagSet, s *settings, o *option) { fs.Uint64Var(&s.readyLagMax, o.name, 10_000, o.usage) }},
 	{"replicas", "copies of each stream and bucket: 1, 3 or 5; never lowered",
 		"Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
-	durationOption("feed-kept-for", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
+	durationOption("feed-kept-for", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedKeptFor },
 		"how long the feed keeps events; 0: no feed",
 		"Too short: a notifier that was down misses events. Too long: the disk fills."),
 	stringOption("log-max", "50%", func(s *settings) *string { return &s.logMax },
@@ -180,13 +180,13 @@ var options = []option{
 	stringOption("objects-max", "25%", func(s *settings) *string { return &s.objectsMax },
 		"`size` at which contents over 256 KiB are refused, as for --log-max",
 		"Too small: large messages are refused early. Too large, or none: they fill the disk that the log is on."),
-	durationOption("settled-prompts-kept-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration {
-		return &s.closedFor
+	durationOption("settled-prompts-kept-for", ledger.Default().SettledKeptFor, func(s *settings) *time.Duration {
+		return &s.settledKeptFor
 	},
 		"how long a settled prompt stays in the people's view",
 		"Too short: a person who looks a moment later does not see the answer."),
-	durationOption("closed-sessions-kept-for", ledger.Default().Retain, func(s *settings) *time.Duration {
-		return &s.retain
+	durationOption("closed-sessions-kept-for", ledger.Default().ClosedKeptFor, func(s *settings) *time.Duration {
+		return &s.closedKeptFor
 	},
 		"how long after its end a session's log is kept",
 		"Too short: past events cannot be looked up. Too long: the disk fills."),
@@ -210,7 +210,7 @@ var options = []option{
 		"Too many: the provider's limits are spent on idle sessions. Too few: conversations are compacted while a " +
 			"person waits.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
-			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)
+			fs.IntVar(&s.idleCompactionsMax, o.name, compaction.Default().IdleCompactionsMax, o.usage)
 		}},
 	{"retry-jitter", "the largest part of a retry's delay that is added to it, 0 to 1",
 		"Too little: turns that failed together are tried again together. Too much: people wait for longer.",
@@ -346,8 +346,8 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 		return usage(cmd, "--timeout %s: want more than 0", a.timeout)
 	case has("replicas") && a.replicas != 1 && a.replicas != 3 && a.replicas != 5:
 		return usage(cmd, "--replicas %d: want 1, 3 or 5", a.replicas)
-	case has("feed-kept-for") && a.feedAge < 0:
-		return usage(cmd, "--feed-kept-for %s: want 0 (no feed) or more", a.feedAge)
+	case has("feed-kept-for") && a.feedKeptFor < 0:
+		return usage(cmd, "--feed-kept-for %s: want 0 (no feed) or more", a.feedKeptFor)
 	}
 	for name, size := range map[string]string{"log-max": a.logMax, "objects-max": a.objectsMax} {
 		if _, err := bytesOf(size, 0); has(name) && err != nil {
@@ -438,9 +438,9 @@ func (a *app) limit(cfg bus.Config, store int64) (bus.Config, error) {
 
 // busConfig returns the connection that the options describe.
 func (a *app) busConfig(name string) bus.Config {
-	feedAge := a.feedAge
-	if feedAge == 0 {
-		feedAge = -1 // no feed
+	feedKeptFor := a.feedKeptFor
+	if feedKeptFor == 0 {
+		feedKeptFor = -1 // no feed
 	}
 	who := events.Asker{Class: events.ClassPerson, ID: a.person()}
 	inbox := events.Inbox(a.prefix, events.ClassPerson, who.ID)
@@ -450,7 +450,7 @@ func (a *app) busConfig(name string) bus.Config {
 	return bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA,
 		ConsumerKeyFile: a.consumerKeyFile, TLSCert: a.tlsCert, TLSKey: a.tlsKey,
 		Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
-		Replicas: a.replicas, FeedAge: feedAge}
+		Replicas: a.replicas, FeedKeptFor: feedKeptFor}
 }
 
 // person returns the asker: the user that logs in, unless --person names another. Without a login, and with a token, it

@@ -129,9 +129,9 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 		t.Errorf("the reconciler's defaults are %s and %s, the flags say %s and %s", d.Grace, d.AdoptionGrace, s.grace,
 			s.adoptionGrace)
 	}
-	if d := ledger.Default(); s.closedFor != d.ClosedFor || s.retain != d.Retain {
-		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.ClosedFor, d.Retain, s.closedFor,
-			s.retain)
+	if d := ledger.Default(); s.settledKeptFor != d.SettledKeptFor || s.closedKeptFor != d.ClosedKeptFor {
+		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.SettledKeptFor, d.ClosedKeptFor,
+			s.settledKeptFor, s.closedKeptFor)
 	}
 }
 

@@ -100,7 +100,7 @@ var targets = []target{
 
 func ledgerConfig(s *settings) ledger.Config {
 	cfg := ledger.Default()
-	cfg.ClosedFor, cfg.Retain, cfg.Version = s.closedFor, s.retain, version
+	cfg.SettledKeptFor, cfg.ClosedKeptFor, cfg.Version = s.settledKeptFor, s.closedKeptFor, version
 	return cfg
 }
 
@@ -113,7 +113,7 @@ func reconcilerConfig(s *settings) reconciler.Config {
 
 func compactionConfig(s *settings) compaction.Config {
 	cfg := compaction.Default()
-	cfg.IdleAtOnce, cfg.Version = s.idleAtOnce, version
+	cfg.IdleCompactionsMax, cfg.Version = s.idleCompactionsMax, version
 	return cfg
 }
 
@@ -214,7 +214,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) e
 	if err != nil {
 		return err
 	}
-	part := health.Part{Name: t.name, Connected: b.Connected, LagMax: p.app.lagMax}
+	part := health.Part{Name: t.name, Connected: b.Connected, ReadyLagMax: p.app.readyLagMax}
 	for _, src := range t.consumers(b, &p.app.settings) {
 		part.Consumers = append(part.Consumers,
 			health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) {
@@ -400,7 +400,7 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 			cfg := a.busConfig(name)
 			cfg = bus.Config{Server: srv, Name: cfg.Name, Prefix: cfg.Prefix, Inbox: cfg.Inbox, Replicas: cfg.Replicas,
-				FeedAge: cfg.FeedAge, Log: log}
+				FeedKeptFor: cfg.FeedKeptFor, Log: log}
 			cfg, err := a.limit(cfg, srv.StoreBytesMax())
 			if err != nil {
 				return nil, err

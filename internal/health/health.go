@@ -57,8 +57,8 @@ type Part struct {
 	Connected func() bool
 	// Consumers of the service; empty for a service without consumers.
 	Consumers []Consumer
-	// LagMax is the maximum number of messages that wait for one consumer. Above it the part is not ready.
-	LagMax uint64
+	// ReadyLagMax is the maximum number of messages that wait for one consumer. Above it the part is not ready.
+	ReadyLagMax uint64
 	// Counts returns the service's own counters by name. They never decrease. nil for none.
 	Counts func() map[string]uint64
 }
@@ -333,8 +333,9 @@ func (p *Part) report(ctx context.Context) PartReport {
 		switch {
 		case active == "" && pending > 0: // without messages the broker names no active process
 			rep.Reason = fmt.Sprintf("consumer %s: no process is active; messages that wait: %d", c.Name, pending)
-		case pending > p.LagMax:
-			rep.Reason = fmt.Sprintf("consumer %s: messages that wait: %d, more than %d", c.Name, pending, p.LagMax)
+		case pending > p.ReadyLagMax:
+			rep.Reason = fmt.Sprintf(
+				"consumer %s: messages that wait: %d, more than %d", c.Name, pending, p.ReadyLagMax)
 		}
 	}
 	rep.OK = rep.Reason == ""

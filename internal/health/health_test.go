@@ -50,7 +50,7 @@ func consumer(pending uint64, active string, err error) []Consumer {
 func yes() bool { return true }
 
 func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
-	good := Part{Name: "good", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}
+	good := Part{Name: "good", Connected: yes, Consumers: consumer(0, "", nil), ReadyLagMax: 10}
 	for name, c := range map[string]struct {
 		part   Part
 		code   int
@@ -58,22 +58,22 @@ func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
 	}{
 		"nothing to consume": {Part{Name: "p", Connected: yes}, 200, ""},
 		"idle, without an active process": {
-			Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}, 200, ""},
+			Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), ReadyLagMax: 10}, 200, ""},
 		"at the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(10, "x", nil),
-			LagMax: 10}, 200, ""},
-		"over the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(11, "x", nil), LagMax: 10}, 503,
+			ReadyLagMax: 10}, 200, ""},
+		"over the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(11, "x", nil), ReadyLagMax: 10}, 503,
 			"consumer c: messages that wait: 11, more than 10"},
 		"messages without an active process": {
-			Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
+			Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), ReadyLagMax: 10}, 503,
 			"consumer c: no process is active; messages that wait: 1"},
 		"no such consumer": {Part{
-			Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), LagMax: 10}, 503,
+			Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), ReadyLagMax: 10}, 503,
 			"consumer c: not found"},
 		"not connected": {Part{Name: "p", Connected: func() bool { return false },
 			Consumers: consumer(0, "x", nil)}, 503, "not connected to the broker"},
 		"the second of two consumers": {
 			Part{Name: "p", Connected: yes, Consumers: append(consumer(0, "x", nil), consumer(5, "x", nil)...),
-				LagMax: 1}, 503, "consumer c: messages that wait: 5, more than 1"},
+				ReadyLagMax: 1}, 503, "consumer c: messages that wait: 5, more than 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
@@ -114,7 +114,7 @@ func TestMetrics(t *testing.T) {
 	s := start(t)
 	var done atomic.Uint64
 	done.Store(41)
-	s.Add(Part{Name: "ledger", Connected: yes, Consumers: consumer(7, "x", nil), LagMax: 10,
+	s.Add(Part{Name: "ledger", Connected: yes, Consumers: consumer(7, "x", nil), ReadyLagMax: 10,
 		Counts: func() map[string]uint64 { return map[string]uint64{"commits": done.Add(1)} }})
 	s.Add(Part{Name: "retry", Connected: yes, Consumers: consumer(0, "", errors.New("not found"))})
 	s.Started()

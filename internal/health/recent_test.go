@@ -17,7 +17,7 @@ func TestRequestsShareAReport(t *testing.T) {
 	s := start(t)
 	var checks, pending atomic.Uint64
 	asked, open := make(chan struct{}, 1), make(chan struct{})
-	s.Add(Part{Name: "p", Connected: yes, LagMax: 10, Consumers: []Consumer{{Name: "c",
+	s.Add(Part{Name: "p", Connected: yes, ReadyLagMax: 10, Consumers: []Consumer{{Name: "c",
 		Lag: func(ctx context.Context) (uint64, string, error) {
 			if checks.Add(1) == 1 {
 				asked <- struct{}{}

@@ -7,7 +7,7 @@
 //	import.go   who may import what
 //	size.go     how large things may get
 //	part.go     who takes a whole connection
-//	habit.go    what code does not do: sleep, skip, draw numbers in pure code …
+//	forbidden.go what code does not do: sleep, skip, draw numbers in pure code …
 //	comment.go  what is documented
 //	layout.go   what has to be where
 //	fact.go     what belongs to a new kind of fact

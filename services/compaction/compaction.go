@@ -57,9 +57,9 @@ const serviceText = "takes in messages, hands them out in order, has conversatio
 
 // Config configures a compaction service. [Default] returns the default values.
 type Config struct {
-	// IdleAtOnce is how many idle sessions of the cell are compacted at once. Default 1, at least 1. More: the provider
-	// has more load from sessions that no person waits for.
-	IdleAtOnce int
+	// IdleCompactionsMax is how many idle sessions of the cell are compacted at once. Default 1, at least 1. More: the
+	// provider has more load from sessions that no person waits for.
+	IdleCompactionsMax int
 	// Walk is the pause between two passes over all documents. Default 30 s, more than 0. Longer: changes that every
 	// trigger missed wait longer. Shorter: more reads.
 	Walk time.Duration
@@ -72,7 +72,7 @@ type Config struct {
 
 // Default returns the configuration of a service that was started without options.
 func Default() Config {
-	return Config{IdleAtOnce: 1, Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"}
+	return Config{IdleCompactionsMax: 1, Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"}
 }
 
 // Validate returns an error that lists each invalid field.
@@ -83,7 +83,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
-	need(c.IdleAtOnce >= 1, "idle-compactions-max", "1 or more")
+	need(c.IdleCompactionsMax >= 1, "idle-compactions-max", "1 or more")
 	need(c.Walk > 0, "walk", "more than 0")
 	need(c.AtOnceMax >= 1, "at-once-max", "1 or more")
 	return errors.Join(errs...)
@@ -98,8 +98,8 @@ type Service struct {
 	idle     *idlers
 	activity *control.Activity
 	count    counts
-	had      *control.Had  // messages
-	reading  chan struct{} // has a place for each send that reads the log of a session
+	had      *control.History // messages
+	reading  chan struct{}    // has a place for each send that reads the log of a session
 }
 
 // New returns a service. The cell must be set up before: see [layout.Layout.Ensure].
@@ -108,7 +108,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b),
-		had: control.NewHad(b.Log.Each, messageOf, control.HadMax), reading: make(chan struct{}, longAgoMax)}
+		had: control.NewHistory(b.Log.Each, messageOf, control.HistoryMax), reading: make(chan struct{}, longAgoMax)}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{

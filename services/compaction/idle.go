@@ -194,7 +194,7 @@ func (k *idlers) work(ctx context.Context) error {
 		switch {
 		case due == 0 && under == 0:
 			return nil
-		case due > 0 && under < k.s.cfg.IdleAtOnce:
+		case due > 0 && under < k.s.cfg.IdleCompactionsMax:
 			if r, ok := k.oldest(); ok {
 				k.compact(ctx, r)
 			}

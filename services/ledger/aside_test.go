@@ -968,7 +968,7 @@ func TestAPurgedSessionThatWasSetAside(t *testing.T) {
 	if err := l.fold.owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 3, Reason: "odd"}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), false); n != 1 || err != nil ||
+	if n, err := l.retainAt(t.Context(), w.later(2*Default().ClosedKeptFor), false); n != 1 || err != nil ||
 		w.load(events.SessionKey(ref)) != nil {
 		t.Fatalf("%d purged, %v", n, err)
 	}

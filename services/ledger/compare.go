@@ -89,7 +89,7 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 			return nil // nearly all: they have no entry, and need none
 		}
 		st, err := session.Decode(e.Value)
-		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.ClosedFor, now) {
+		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.SettledKeptFor, now) {
 			wrong = append(wrong, r)
 		}
 		return nil
@@ -146,14 +146,14 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 }
 
 // agree reports whether a session's entries can be the views of its document. Settled entries may have expired.
-func agree(st *session.State, have map[string]shown, closedFor time.Duration, now time.Time) bool {
+func agree(st *session.State, have map[string]shown, settledKeptFor time.Duration, now time.Time) bool {
 	w, working := have[events.WorkKey(st.Ref())]
 	if working != st.HasWork() || working && (w.Epoch != st.Epoch || w.Owned != st.Owned) {
 		return false
 	}
 	for id, p := range st.Prompts {
 		v, ok := have[st.BlockerKey(id)]
-		if !ok && !p.Awaits() && now.Sub(p.UpdatedAt) >= closedFor-ttlMin {
+		if !ok && !p.Awaits() && now.Sub(p.UpdatedAt) >= settledKeptFor-ttlMin {
 			continue
 		}
 		if !ok || v.Status != p.Status || v.Owned != st.Owned {
@@ -162,7 +162,7 @@ func agree(st *session.State, have map[string]shown, closedFor time.Duration, no
 	}
 	for _, v := range have {
 		if v.Status == unreadable || v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil ||
-			v.overdue(closedFor, now) {
+			v.overdue(settledKeptFor, now) {
 			return false
 		}
 	}
@@ -170,10 +170,10 @@ func agree(st *session.State, have map[string]shown, closedFor time.Duration, no
 }
 
 // overdue reports whether an entry of the people's view should have expired.
-func (v *shown) overdue(closedFor time.Duration, now time.Time) bool {
+func (v *shown) overdue(settledKeptFor time.Duration, now time.Time) bool {
 	since := v.ClosedAt
 	if v.DeliveredAt.After(since) {
 		since = v.DeliveredAt
 	}
-	return !since.IsZero() && now.Sub(since) > closedFor+goneSlack
+	return !since.IsZero() && now.Sub(since) > settledKeptFor+goneSlack
 }

@@ -517,7 +517,7 @@ const ttlMin = time.Second
 
 // blockerTTL returns the remaining TTL of an entry of the people's view, as of an instant; 0: it does not expire; gone:
 // it has expired.
-func blockerTTL(b *session.Blocker, closedFor time.Duration, now time.Time) (ttl time.Duration, gone bool) {
+func blockerTTL(b *session.Blocker, settledKeptFor time.Duration, now time.Time) (ttl time.Duration, gone bool) {
 	if b.ClosedAt.IsZero() {
 		return 0, false
 	}
@@ -525,6 +525,6 @@ func blockerTTL(b *session.Blocker, closedFor time.Duration, now time.Time) (ttl
 	if b.DeliveredAt.After(since) {
 		since = b.DeliveredAt
 	}
-	ttl = closedFor - max(now.Sub(since), 0)
+	ttl = settledKeptFor - max(now.Sub(since), 0)
 	return max(ttl, ttlMin), ttl <= 0
 }

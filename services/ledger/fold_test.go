@@ -295,7 +295,7 @@ func (w *world) rebuild(l *Ledger, req request.Rebuild) (reply request.Rebuilt) 
 func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
-	cfg.Retain = time.Second
+	cfg.ClosedKeptFor = time.Second
 	cfg.RetainEvery = 100 * time.Millisecond
 	w.during(cfg, func() {
 		w.open(ref)

@@ -49,11 +49,12 @@ const Name = "ledger"
 
 // Config configures a ledger. [Default] returns the default values.
 type Config struct {
-	// ClosedFor is how long a settled prompt stays in the people's view. Default 10 m, at least 1 s. Too short: a
-	// person who looks a moment later does not see the answer.
-	ClosedFor time.Duration
-	// Retain is how long after its end a session's log is kept. Default 720 h, at least 1 s. Too long: the disk fills.
-	Retain time.Duration
+	// SettledKeptFor is how long a settled prompt stays in the people's view. Default 10 m, at least 1 s. Too
+	// short: a person who looks a moment later does not see the answer.
+	SettledKeptFor time.Duration
+	// ClosedKeptFor is how long after its end a session's log is kept. Default 720 h, at least 1 s. Too long:
+	// the disk fills.
+	ClosedKeptFor time.Duration
 	// RetainEvery is the pause between two passes that purge sessions. Default 1 m.
 	RetainEvery time.Duration
 	// WalkEvery is the pause between two slow walks, which compare every document with the log; the first begins at
@@ -70,7 +71,7 @@ type Config struct {
 
 // Default returns the configuration of a ledger that was started without options.
 func Default() Config {
-	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute,
+	return Config{SettledKeptFor: 10 * time.Minute, ClosedKeptFor: 720 * time.Hour, RetainEvery: time.Minute,
 		WalkEvery: 10 * time.Minute,
 		BatchMax:  512, CachedMax: 10_000, Version: "0.1.0"}
 }
@@ -83,8 +84,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("config: %s: want %s", name, want))
 		}
 	}
-	need(c.ClosedFor >= time.Second, "settled-prompts-kept-for", "1s or more")
-	need(c.Retain >= time.Second, "closed-sessions-kept-for", "1s or more")
+	need(c.SettledKeptFor >= time.Second, "settled-prompts-kept-for", "1s or more")
+	need(c.ClosedKeptFor >= time.Second, "closed-sessions-kept-for", "1s or more")
 	need(c.RetainEvery > 0, "retain-every", "more than 0")
 	need(c.WalkEvery > 0, "walk-every", "more than 0")
 	need(c.BatchMax >= 1, "batch-max", "1 or more")
@@ -99,9 +100,9 @@ type Ledger struct {
 	log  zerolog.Logger
 	fold *folder
 
-	longAgos *gate        // of requests that read a whole session
-	asked    *control.Had // prompts
-	lists    *gate        // of requests that read all documents
+	longAgos *gate            // of requests that read a whole session
+	asked    *control.History // prompts
+	lists    *gate            // of requests that read all documents
 	prefixes prefixes
 }
 
@@ -113,7 +114,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	log = log.With().Str("service", Name).Logger()
 	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
 		longAgos: newGate(longAgoMax, longAgoWaitMax, "others ask about prompts of long ago: ask again"),
-		asked:    control.NewHad(b.Log.Each, promptOf, control.HadMax),
+		asked:    control.NewHistory(b.Log.Each, promptOf, control.HistoryMax),
 		lists:    newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil

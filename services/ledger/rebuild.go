@@ -228,7 +228,7 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 		return 0, err
 	}
 	src := l.fold.commitSource(ctx, commits)
-	want, err := blockerViews(st, st.BlockerPrompts(time.Time{}), l.cfg.ClosedFor, now, src)
+	want, err := blockerViews(st, st.BlockerPrompts(time.Time{}), l.cfg.SettledKeptFor, now, src)
 	if err != nil {
 		return 0, err
 	}
@@ -278,7 +278,7 @@ func (l *Ledger) expires(st *session.State, entry []byte, now time.Time) bool {
 		st.Prompts[b.Prompt] != nil {
 		return false
 	}
-	_, gone := blockerTTL(&b, l.cfg.ClosedFor+goneSlack, now)
+	_, gone := blockerTTL(&b, l.cfg.SettledKeptFor+goneSlack, now)
 	return !b.ClosedAt.IsZero() && !gone
 }
 

@@ -22,7 +22,7 @@ const (
 // retain purges sessions that were closed long enough ago, until ctx ends.
 func (l *Ledger) retain(ctx context.Context) error {
 	// a short retention needs a short interval
-	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.Retain, retainEveryMin)))
+	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.ClosedKeptFor, retainEveryMin)))
 	defer tick.Stop()
 	// a clock that was set forward must not purge early
 	if err := control.LearnSteps(ctx, l.bus); err != nil && ctx.Err() == nil {
@@ -94,7 +94,7 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 		st, err := session.Decode(e.Value)
 		switch {
 		case err != nil:
-		case !st.Opened() && now.Passed(st.UpdatedAt.Add(unbornKept(l.cfg.Retain, full)), st.Seq):
+		case !st.Opened() && now.Passed(st.UpdatedAt.Add(unbornKept(l.cfg.ClosedKeptFor, full)), st.Seq):
 			unborn = append(unborn, e.Key)
 		case l.isDue(st, now, full):
 			closed = append(closed, e.Key)
@@ -155,7 +155,7 @@ func endedOf(st *session.State, rev uint64) ended {
 // isDue reports whether a session was closed long enough ago, or may be purged because the log is nearly full.
 func (l *Ledger) isDue(st *session.State, now events.Clock, full bool) bool {
 	return st.Closed != nil &&
-		(full || st.Closed.Purged || !st.Began() || now.Passed(st.Closed.At.Add(l.cfg.Retain), st.Closed.Seq))
+		(full || st.Closed.Purged || !st.Began() || now.Passed(st.Closed.At.Add(l.cfg.ClosedKeptFor), st.Closed.Seq))
 }
 
 // verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be

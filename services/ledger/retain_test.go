@@ -73,7 +73,7 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 				&session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
 		})
 	}
-	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || !errors.Is(err, errLost) {
+	if n, err := l.retainAt(t.Context(), w.later(Default().ClosedKeptFor), false); n != 1 || !errors.Is(err, errLost) {
 		t.Errorf("purged %d, %v; want one and what is wrong with the others", n, err)
 	}
 	w.gone(events.SessionKey(ref))
@@ -97,7 +97,7 @@ func TestADocumentUnderAnotherKey(t *testing.T) {
 	if st, _, err := l.verified(t.Context(), key); st != nil || err == nil {
 		t.Errorf("the document under another key may be purged: %v, %v", st, err)
 	}
-	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err == nil {
+	if n, err := l.retainAt(t.Context(), w.later(Default().ClosedKeptFor), false); n != 1 || err == nil {
 		t.Errorf("purged %d, %v; want one and what is wrong with the other", n, err)
 	}
 	w.gone(events.SessionKey(ref))
@@ -128,7 +128,7 @@ func TestAnOpenSessionIsNotPurged(t *testing.T) {
 			}
 			w.forge(ref, lie)
 			for _, full := range []bool{false, true} {
-				if n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), full); n != 0 || err != nil {
+				if n, err := l.retainAt(t.Context(), w.later(2*Default().ClosedKeptFor), full); n != 0 || err != nil {
 					t.Errorf("purged %d, %v", n, err)
 				}
 			}
@@ -162,7 +162,7 @@ func TestAClosedSessionWhoseLogLostACommitIsNotPurged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, full := range []bool{false, true} {
-		n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), full)
+		n, err := l.retainAt(t.Context(), w.later(2*Default().ClosedKeptFor), full)
 		if x, ok := errors.AsType[*loss](err); n != 0 || !ok || x.missing != lost {
 			t.Errorf("purged %d, %v; want nothing, and that commit %d is missing", n, err, lost)
 		}
@@ -190,7 +190,7 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	cfg.Retain, cfg.RetainEvery = time.Second, 100*time.Millisecond
+	cfg.ClosedKeptFor, cfg.RetainEvery = time.Second, 100*time.Millisecond
 	w.during(cfg, func() { w.gone(events.SessionKey(ref)) })
 	left, err := w.bus.Log.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Writer != events.WriterLedger || left[0].Guard == 0 {
@@ -220,7 +220,7 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	w.open(ref)
 	w.append(ref, events.SessionClosed{Reason: "finished"})
 	l := w.settle(Default())
-	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
+	if n, err := l.retainAt(t.Context(), w.later(Default().ClosedKeptFor), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
 	if err := w.bus.Objects.Has(t.Context(), names[0]); !errors.Is(err, bus.ErrNotFound) {
@@ -236,7 +236,7 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 func TestWhatRetentionLeavesAlone(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
-	cfg.Retain = time.Hour
+	cfg.ClosedKeptFor = time.Hour
 	var names []string
 	for _, kind := range []string{"running", "closed", "unborn"} {
 		r := events.Ref{Harness: "h1", Session: kind}
@@ -264,7 +264,7 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 			}
 		}
 	}
-	check("not long enough", cfg.Retain-time.Minute, false, nil)
+	check("not long enough", cfg.ClosedKeptFor-time.Minute, false, nil)
 	check("a nearly full log", unbornKeptMin/2, true, map[string]string{"closed": "purged"})
 	check("a nearly full log, later", unbornKeptMin+time.Minute, true,
 		map[string]string{"closed": "purged", "unborn": "closed"})
@@ -369,7 +369,7 @@ func TestAnEndWithoutAGuardIsAppendedAgain(t *testing.T) {
 		if want == 1 {
 			w.settle(Default())
 		}
-		if _, err := l.retainAt(t.Context(), w.later(2*Default().Retain), false); err != nil {
+		if _, err := l.retainAt(t.Context(), w.later(2*Default().ClosedKeptFor), false); err != nil {
 			t.Fatal(err)
 		}
 		left, err := w.bus.Log.Read(t.Context(), ref, 0)

@@ -448,7 +448,7 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	w.append(closed, events.SessionClosed{Reason: "finished"})
 	w.append(events.Ref{Harness: "h1", Session: "unborn"}, events.ToolCompleted{Call: "c"})
 	l := w.settle(Default())
-	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
+	if n, err := l.retainAt(t.Context(), w.later(Default().ClosedKeptFor), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
 	w.during(Default(), func() {

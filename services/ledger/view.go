@@ -35,7 +35,7 @@ func (f *folder) viewsOf(ctx context.Context, t *touched, ended []string) ([]kv.
 
 func (f *folder) renderViews(ctx context.Context, t *touched, prompts []string, work bool) ([]kv.View, error) {
 	src := f.commitSource(ctx, t.commits)
-	vs, err := blockerViews(t.state, prompts, f.cfg.ClosedFor, t.state.UpdatedAt, src)
+	vs, err := blockerViews(t.state, prompts, f.cfg.SettledKeptFor, t.state.UpdatedAt, src)
 	if err != nil || !work {
 		return vs, err
 	}
@@ -81,7 +81,7 @@ func (f *folder) commitSource(ctx context.Context, batch []events.Commit) sessio
 // blockerViews renders the people's view of these prompts as of an instant. An entry that is old enough is left to
 // expire; one whose commit the log lacks cannot be shown; one that the session no longer lists is removed: later
 // endings have displaced it.
-func blockerViews(st *session.State, prompts []string, closedFor time.Duration, now time.Time,
+func blockerViews(st *session.State, prompts []string, settledKeptFor time.Duration, now time.Time,
 	src session.Source) ([]kv.View, error) {
 	vs := make([]kv.View, 0, len(prompts))
 	for _, id := range prompts {
@@ -95,7 +95,7 @@ func blockerViews(st *session.State, prompts []string, closedFor time.Duration, 
 			vs = append(vs, kv.View{Key: st.BlockerKey(id)})
 			continue
 		}
-		ttl, gone := blockerTTL(b, closedFor, now)
+		ttl, gone := blockerTTL(b, settledKeptFor, now)
 		if gone {
 			continue
 		}

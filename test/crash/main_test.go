@@ -27,12 +27,12 @@ import (
 
 // Times of the processes. They are short, so that recovery happens often.
 const (
-	leaseTTL      = 2 * time.Second
-	grace         = time.Second
-	adoptionGrace = time.Second
-	walk          = 5 * time.Second
-	closedFor     = time.Hour // longer than any run: every entry of the people's view stays
-	startMax      = 60 * time.Second
+	leaseTTL       = 2 * time.Second
+	grace          = time.Second
+	adoptionGrace  = time.Second
+	walk           = 5 * time.Second
+	settledKeptFor = time.Hour // longer than any run: every entry of the people's view stays
+	startMax       = 60 * time.Second
 )
 
 // Roles of this binary.
@@ -186,6 +186,6 @@ func makeService(role string, b *bus.Bus, log zerolog.Logger) (interface{ Run(co
 
 func ledgerConfig() ledger.Config {
 	cfg := ledger.Default()
-	cfg.ClosedFor = closedFor
+	cfg.SettledKeptFor = settledKeptFor
 	return cfg
 }

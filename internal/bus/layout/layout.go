@@ -146,7 +146,7 @@ func layoutOf(cfg jetstream.StreamConfig) int {
 func (l *Layout) layout() []jetstream.StreamConfig {
 	all := []jetstream.StreamConfig{l.logConfig(), l.stateConfig(), l.leaseConfig(), l.objectConfig(),
 		l.timerConfig(), l.parkedConfig()}
-	if l.conn.Config.FeedAge > 0 {
+	if l.conn.Config.FeedKeptFor > 0 {
 		all = append(all, l.feedConfig())
 	}
 	return all
@@ -305,7 +305,7 @@ func (l *Layout) timerConfig() jetstream.StreamConfig {
 func (l *Layout) feedConfig() jetstream.StreamConfig {
 	c := l.base(l.conn.Cell.FeedStream(), "Holdfast: each fact that counted, by kind", l.conn.Cell.FeedSubjects())
 	c.Discard = jetstream.DiscardOld
-	c.MaxAge = l.conn.Config.FeedAge
+	c.MaxAge = l.conn.Config.FeedKeptFor
 	if l.conn.Config.LogBytesMax > 0 { // a log that is purged and written again would fill the store with copies
 		c.MaxBytes = l.conn.Config.LogBytesMax / feedPart
 	}

@@ -190,7 +190,7 @@ func TestManyEnsureAtOnce(t *testing.T) {
 	for i := range services {
 		wg.Go(func() {
 			b, err := bus.Open(bustest.Within(t, bustest.Patience),
-				bus.Config{URL: s.URL(), FeedAge: time.Duration(i+1) * time.Hour})
+				bus.Config{URL: s.URL(), FeedKeptFor: time.Duration(i+1) * time.Hour})
 			if err != nil {
 				t.Error(err)
 				return
@@ -202,7 +202,7 @@ func TestManyEnsureAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	natstest.Bus(t, s, func(c *bus.Config) { c.FeedAge = services * time.Hour })
+	natstest.Bus(t, s, func(c *bus.Config) { c.FeedKeptFor = services * time.Hour })
 	_, js := bustest.Outsider(t, s)
 	if c := bustest.Config(t, js, "HF_FEED"); c.MaxAge != services*time.Hour {
 		t.Errorf("feed keeps %s, want %s", c.MaxAge, services*time.Hour)

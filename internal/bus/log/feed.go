@@ -25,7 +25,7 @@ type Fed struct {
 // stored. A second feed of the same facts is recognised for a while. Without a feed it does nothing. To a broker that
 // syncs each write it sends them together, as [kv.Buckets.StoreDocs] does.
 func (l *Log) Feed(ctx context.Context, fs ...Fed) core.Pending {
-	if l.conn.Config.FeedAge < 0 {
+	if l.conn.Config.FeedKeptFor < 0 {
 		return core.Pending{}
 	}
 	var msgs []*nats.Msg

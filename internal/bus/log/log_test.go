@@ -266,7 +266,7 @@ func TestFeed(t *testing.T) {
 	if m, err := st.GetLastMsgForSubject(ctx, "hf.feed.other.other"); err != nil || !json.Valid(m.Data) {
 		t.Errorf("a kind that is no subject: %v, %v", m, err)
 	}
-	off := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.FeedAge = -1 })
+	off := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.FeedKeptFor = -1 })
 	if seq, err := off.Log.Feed(ctx,
 		log.Fed{Ref: bustest.Session, Seq: 7, Events: bustest.Facts("a")}).Wait(context.Background()); seq != 0 ||
 		err != nil {

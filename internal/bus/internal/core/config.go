@@ -58,8 +58,8 @@ type Config struct {
 	Asker events.Asker
 	// Replicas of each stream and bucket, 1, 3 or 5. Default: 1. With too few a lost disk is lost data.
 	Replicas int
-	// FeedAge is how long the feed keeps facts. Default: 72 h; negative: no feed.
-	FeedAge time.Duration
+	// FeedKeptFor is how long the feed keeps facts. Default: 72 h; negative: no feed.
+	FeedKeptFor time.Duration
 	// LogBytesMax is the size, in bytes, at which the log refuses new commits. Default: 0, no limit but the disk's.
 	LogBytesMax int64
 	// ObjectBytesMax is the size, in bytes, at which large contents are refused. Default: 0, no limit but the disk's.

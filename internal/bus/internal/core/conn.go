@@ -104,8 +104,8 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)
 	cfg.Name = orDefault(cfg.Name, defaultConnectionTag)
 	cfg.Replicas = max(cfg.Replicas, 1)
-	if cfg.FeedAge == 0 {
-		cfg.FeedAge = defaultFeedAge
+	if cfg.FeedKeptFor == 0 {
+		cfg.FeedKeptFor = defaultFeedAge
 	}
 	cell, err := events.NewCell(cfg.Prefix)
 	if err != nil {

@@ -55,15 +55,15 @@ func TestWhyAway(t *testing.T) {
 // TestTryingWithoutAnAnswer: the program hears of each attempt that JetStream does not answer, and the error says so
 // when it gives up.
 func TestTryingWithoutAnAnswer(t *testing.T) {
-	ctx, giveUp := context.WithCancel(bustest.Within(t, bustest.Patience))
-	defer giveUp()
+	ctx, releaseUnused := context.WithCancel(bustest.Within(t, bustest.Patience))
+	defer releaseUnused()
 	heard := 0
 	_, err := bus.Open(ctx, bus.Config{URL: natstest.Impostor{JetStream: true}.Start(t), Trying: func(err error) {
 		if heard++; !errors.Is(err, bus.ErrNoAnswer) {
 			t.Errorf("attempt %d: %v", heard, err)
 		}
 		if heard == 2 {
-			giveUp()
+			releaseUnused()
 		}
 	}})
 	if heard != 2 || !errors.Is(err, bus.ErrNoAnswer) || !errors.Is(err, bus.ErrUnreachable) {

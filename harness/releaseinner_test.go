@@ -53,8 +53,8 @@ func TestGoneAfterARelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for what, do := range map[string]func(k *workLoop, x *inside) (bool, error){
-				"gone": func(k *workLoop, x *inside) (bool, error) { return k.letGo(x.ctx, x.s) },
-				"more": func(k *workLoop, x *inside) (bool, error) { return k.leave(x.ctx, x.s, nil) },
+				"gone": func(k *workLoop, x *inside) (bool, error) { return k.releaseTaken(x.ctx, x.s) },
+				"more": func(k *workLoop, x *inside) (bool, error) { return k.afterHandler(x.ctx, x.s, nil) },
 			} {
 				x := newInside(t, inPool)
 				k := x.ofWork()

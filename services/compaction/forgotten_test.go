@@ -12,6 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// visit is called with each commit that is read.
+type visit = func(events.Commit) error
+
 // TestSentAgainLongAgo: a message is sent again after fifty later endings have displaced its own from the document. It
 // is taken once: the reply has its place, other content under its id is refused, and nothing is appended. A message
 // under a new id reads what is new since the last look, and not the whole log. A withdrawal of such a message has the
@@ -51,12 +54,12 @@ func TestSentAgainLongAgo(t *testing.T) {
 	c.check(err)
 	takes("m2") // last turn and pending turn are those of another message
 	reads := 0
-	s.had = control.NewHad(func(ctx context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
+	s.had = control.NewHistory(func(ctx context.Context, r events.Ref, from uint64, fn visit) error {
 		return c.b.Log.Each(ctx, r, from, func(c events.Commit) error {
 			reads++
 			return fn(c)
 		})
-	}, messageOf, control.HadMax)
+	}, messageOf, control.HistoryMax)
 	before := c.state(r)
 	if lists(before, "m0") || lists(before, "m1") {
 		t.Fatal("the document still lists the messages")

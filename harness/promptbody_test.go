@@ -120,10 +120,10 @@ func TestAnotherQuestionWhereNoAskWaits(t *testing.T) {
 			return must[*harness.Session](w.t)(w.connect().Claim(w.ctx, "s"))
 		},
 		"unattended": func(w *world, s *harness.Session) *harness.Session {
-			short, giveUp := context.WithCancel(w.ctx)
+			short, releaseUnused := context.WithCancel(w.ctx)
 			out := ask(short, s, q)
 			w.awaiting("s", "p1")
-			giveUp()
+			releaseUnused()
 			wantErr(w.t, got(w.t, out).err, context.Canceled)
 			w.until("s", "the prompt to be unattended", func(st *session.State) bool {
 				return st.Prompts["p1"].Unattended
@@ -200,10 +200,10 @@ func TestTheSameQuestionNeedsNothingOfTheLog(t *testing.T) {
 	s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	q := harness.Prompt{ID: "p1", Title: "Paint", Questions: question()}
-	short, giveUp := context.WithCancel(w.ctx)
+	short, releaseUnused := context.WithCancel(w.ctx)
 	first := ask(short, turn, q)
 	natstest.Until(t, "the request to be acknowledged", func() bool { return harness.Shown(s, "p1") })
-	giveUp()
+	releaseUnused()
 	wantErr(t, got(t, first).err, context.Canceled)
 	w.server.Shutdown()
 	second := ask(w.ctx, turn, q)

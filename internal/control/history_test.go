@@ -62,7 +62,7 @@ func promptOf(f events.Fact) string {
 func TestHadOfWhatNeverWas(t *testing.T) {
 	ref := ref("s")
 	k := &memoryLog{of: map[events.Ref][]events.Commit{}}
-	a := NewHad(k.each, promptOf, HadMax)
+	a := NewHistory(k.each, promptOf, HistoryMax)
 	asks := func(prompt string, never bool, reads int) {
 		t.Helper()
 		k.read = 0
@@ -128,7 +128,7 @@ func TestHadOfWhatNeverWas(t *testing.T) {
 // that were asked about last are kept.
 func TestHadTakesBoundedMemory(t *testing.T) {
 	k := &memoryLog{of: map[events.Ref][]events.Commit{}}
-	a := NewHad(k.each, promptOf, 3*hadSession+6)
+	a := NewHistory(k.each, promptOf, 3*hadSession+6)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	asks := func(i, reads int) {
 		t.Helper()

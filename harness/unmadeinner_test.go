@@ -303,14 +303,14 @@ func TestNoTurnBeginsBeforeARelease(t *testing.T) {
 			x := newInside(t, inPool)
 			x.turn(StartOptions{ID: "t1"})
 			x.s.takenByWork()
-			x.s.leaveTurn("t1")
+			x.s.handOnTurn("t1")
 			x.s.writing <- struct{}{}
 			ctx, cancel := context.WithCancel(x.ctx)
 			cancel()
 			released := make(chan error, 1)
 			go func() {
 				defer close(released)
-				_, err := x.workLoopOf(nil).letGo(ctx, x.s)
+				_, err := x.workLoopOf(nil).releaseTaken(ctx, x.s)
 				released <- err
 			}()
 			natstest.Until(t, "the release to wait", func() bool { return Waiting(x.s) == 1 })
@@ -369,7 +369,7 @@ func TestTurnOfAnEarlierOwnershipIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.leaveUnmade(&workItem{turn: &session.WorkTurn{Turn: "t1"}})
+	s.markUnmade(&workItem{turn: &session.WorkTurn{Turn: "t1"}})
 	if err := s.Release(x.ctx, "done"); err != nil {
 		t.Fatal(err)
 	}
