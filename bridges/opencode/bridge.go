@@ -155,6 +155,7 @@ type follower struct {
 	began    bool                    // the broker was there
 	noReplay atomic.Bool             // the server refuses to complete messages
 	serving  atomic.Pointer[process] // the marked process, for the plugin
+	token    sync.Once               // another token was warned of
 
 	mu         sync.Mutex // guards what follows, and the order of what is stored
 	translator *Translator
@@ -182,6 +183,8 @@ type process struct {
 	messages  map[string]*heldMessage  // that the plugin holds
 	owed      map[string]bool          // sessions that are to be compared; true: recovery took them from this process
 	owing     chan struct{}            // something is owed
+	owesAsk   map[callKey]bool         // calls that run, and for which the plugin did not ask yet
+	warned    sync.Once                // that the plugin does not ask
 }
 
 // asking is one wait for a decision.
@@ -378,8 +381,8 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	l := &process{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
 		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
 		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
-		messages: map[string]*heldMessage{},
-		owing:    make(chan struct{}, 1)}
+		messages: map[string]*heldMessage{}, owesAsk: map[callKey]bool{},
+		owing: make(chan struct{}, 1)}
 	prefix := r.marksPrefix(h.ID())
 	known := incarnations(names, prefix)
 	l.mark = prefix + h.Incarnation()
@@ -639,6 +642,7 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 	if !more {
 		steps = append(steps, r.translator.Flush()...)
 	}
+	r.warnUnasked(steps)
 	if err := r.store(ctx, steps); err != nil {
 		return err
 	}

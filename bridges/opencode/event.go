@@ -173,7 +173,8 @@ type part struct {
 	Tokens      tokensInfo `json:"tokens"`
 	Description string     `json:"description"`
 	Metadata    struct {
-		Holdfast sentMark `json:"holdfast"`
+		Holdfast         sentMark `json:"holdfast"`
+		ProviderExecuted bool     `json:"providerExecuted"`
 	} `json:"metadata"`
 }
 

@@ -118,6 +118,7 @@ func (r *follower) plugin(w http.ResponseWriter, req *http.Request) {
 
 func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 	if !r.Plugin.knows(req) {
+		r.token.Do(func() { r.log.Warn("a plugin asks with another token: its calls fail", "var", PluginTokenVar) })
 		return wrongToken
 	}
 	paths := map[string]func(context.Context, *process, pluginRequest) verdict{"/call": r.mayRun,
@@ -177,6 +178,7 @@ func (r *follower) mayRun(ctx context.Context, l *process, q pluginRequest) verd
 			err := s.Confirm(ctx)
 			switch {
 			case err == nil && s.State().Tools[c.id] != nil:
+				l.asks(callKey{s.ID(), c.id})
 				return permitted
 			case errors.Is(err, harness.ErrFenced):
 				l.owe(s.ID(), true)

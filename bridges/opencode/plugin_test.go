@@ -21,12 +21,19 @@ const pluginToken = "a secret of the test" //nolint:gosec // no credential of an
 // plugged runs a bridge that the plugin can ask, and returns where.
 func (st *stage) plugged() (address string, stop func()) {
 	st.t.Helper()
+	address = st.listens()
+	return address, st.bridge()
+}
+
+// listens is where the plugin can ask the next bridge.
+func (st *stage) listens() (address string) {
+	st.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		st.t.Fatal(err)
 	}
 	st.plugin = &Plugin{Listener: l, Token: pluginToken}
-	return "http://" + l.Addr().String(), st.bridge()
+	return "http://" + l.Addr().String()
 }
 
 // marks returns the marks of the server.
@@ -148,6 +155,133 @@ func TestPluginOver(t *testing.T) {
 	if status, text := st.posts(address+"/call", pluginToken, asksFor("ses_1", "call_2", st.marks())); status !=
 		http.StatusNoContent {
 		t.Errorf("the next call of the run: %d, %s", status, text)
+	}
+}
+
+// step begins the model call of a run.
+func (st *stage) step(session, message string) {
+	st.part(session, "a-"+message, object{"id": "s-" + message, "type": "step-start"})
+}
+
+// TestPluginMissing: the bridge warns once of a process of OpenCode whose plugin does not ask.
+func TestPluginMissing(t *testing.T) {
+	t.Parallel()
+	const ran, took = "its plugin did not ask", "its plugin did not hold"
+	call := func(st *stage, id, status string, metadata object) {
+		p := storedTool("p-"+id, id, "bash", status, object{"output": "x", "error": "x"})
+		p["metadata"] = metadata
+		st.part("ses_1", "a-msg_1", p)
+	}
+	for name, x := range map[string]struct {
+		queue bool
+		runs  func(st *stage, address string)
+		want  map[string]int
+	}{
+		"two calls": {false, func(st *stage, _ string) {
+			st.step("ses_1", "msg_1")
+			for _, id := range []string{"call_1", "call_2"} {
+				call(st, id, "running", nil)
+				call(st, id, "completed", nil)
+			}
+		}, map[string]int{ran: 1, took: 0}},
+		"it asks": {false, func(st *stage, address string) {
+			st.step("ses_1", "msg_1")
+			call(st, "call_1", "running", nil)
+			if status, text := st.posts(address+"/call", pluginToken, asksFor("ses_1", "call_1", st.marks())); status !=
+				http.StatusNoContent {
+				st.t.Errorf("%d, %s", status, text)
+			}
+			call(st, "call_1", "completed", nil)
+		}, map[string]int{ran: 0, took: 0}},
+		"a call that failed": {false, func(st *stage, _ string) {
+			st.step("ses_1", "msg_1")
+			call(st, "call_1", "running", nil)
+			call(st, "call_1", "error", nil)
+		}, map[string]int{ran: 0, took: 0}},
+		"a command of a person": {false, func(st *stage, _ string) {
+			call(st, "call_1", "running", nil)
+			call(st, "call_1", "completed", nil)
+		}, map[string]int{ran: 0, took: 0}},
+		"a call of the provider": {false, func(st *stage, _ string) {
+			st.step("ses_1", "msg_1")
+			call(st, "call_1", "running", object{"providerExecuted": true})
+			call(st, "call_1", "completed", object{"providerExecuted": true})
+		}, map[string]int{ran: 0, took: 0}},
+		"a message": {true, func(*stage, string) {}, map[string]int{ran: 0, took: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t)
+			st.drive = Drive{Queue: x.queue}
+			address, log := st.listens(), st.logs()
+			natstest.Until(t, "the bridge is connected", func() bool { return log.has("connected to OpenCode") })
+			st.asks("ses_1", "msg_1")
+			x.runs(st, address)
+			st.put("ses_1", assistant("a-msg_1", "msg_1", object{"finish": "stop",
+				"time": object{"created": 1, "completed": 2}}))
+			st.status("ses_1", false)
+			st.until("ses_1", "the turn completed", completed)
+			for text, want := range x.want {
+				if got := log.count(text); got != want {
+					t.Errorf("%q is there %d times, want %d", text, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestPluginHoldsOthers: messages that no plugin holds, and a plugin that holds messages, are no reason for a warning.
+func TestPluginHoldsOthers(t *testing.T) {
+	t.Parallel()
+	for name, runs := range map[string]func(st *stage, address string) (session string){
+		"of a sub-agent": func(st *stage, _ string) string {
+			st.asks("ses_1-sub", "msg_1")
+			return "ses_1-sub"
+		},
+		"of OpenCode itself": func(st *stage, _ string) string {
+			st.session("ses_1")
+			st.put("ses_1", object{"id": "msg_1", "role": "user", "time": object{"created": 1}})
+			st.part("ses_1", "msg_1", object{"id": "p", "type": "text", "text": "A person ran it.", "synthetic": true})
+			st.status("ses_1", true)
+			st.put("ses_1", assistant("a-msg_1", "msg_1", nil))
+			return "ses_1"
+		},
+		"behind one that the plugin held": func(st *stage, address string) string {
+			st.session("ses_2")
+			if got := <-st.types(address, "ses_2", "msg_0", "more"); got.status != http.StatusOK {
+				st.t.Errorf("%+v", got)
+			}
+			st.asks("ses_1", "msg_1")
+			return "ses_1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t)
+			st.drive = Drive{Queue: true}
+			address, log := st.listens(), st.logs()
+			natstest.Until(t, "the bridge is connected", func() bool { return log.has("connected to OpenCode") })
+			id := runs(st, address)
+			st.until(id, "the turn runs", func(s *fold.State) bool { return s.Turn != nil })
+			if got := log.count("its plugin did not"); got != 0 {
+				t.Errorf("warned %d times", got)
+			}
+		})
+	}
+}
+
+// TestPluginOfAnotherToken: the bridge warns once of a plugin that has another secret.
+func TestPluginOfAnotherToken(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	address, log := st.listens(), st.logs()
+	for range 2 {
+		if status, _ := st.posts(address+"/call", "guess", object{}); status != http.StatusUnauthorized {
+			t.Errorf("status %d", status)
+		}
+	}
+	if got := log.count("another token"); got != 1 {
+		t.Errorf("warned %d times", got)
 	}
 }
 

@@ -35,6 +35,13 @@ func (l *lockedLog) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+// count returns how many lines have a text.
+func (l *lockedLog) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
 // logs runs a bridge, and returns its log.
 func (st *stage) logs() *lockedLog {
 	log := &lockedLog{}

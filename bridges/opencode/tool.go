@@ -27,6 +27,7 @@ type call struct {
 	begun       bool   // its fact is appended or held back
 	done        bool
 	rejected    bool     // a person rejected its permission
+	ofModel     bool     // OpenCode runs it for a model
 	names       []string // its keys in [session].callParts
 }
 
@@ -57,6 +58,8 @@ func (t *Translator) partUpdated(s *session, b *body) {
 	switch p.Type {
 	case "tool":
 		t.toolPart(s, m, p)
+	case "step-start":
+		m.stepped = true
 	case "step-finish":
 		t.usage(s, m, p)
 	case "compaction":
@@ -122,6 +125,7 @@ func (t *Translator) toolPart(s *session, m *message, p *part) {
 		return
 	}
 	c.describe(p)
+	c.ofModel = m.stepped && !p.Metadata.ProviderExecuted
 	switch p.State.Status {
 	case "pending", "running":
 		t.toolOpen(s, m, c, p)

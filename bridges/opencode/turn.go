@@ -68,6 +68,7 @@ type message struct {
 	used       map[string]bool // step-finish parts that are already reported
 	taken      bool            // a turn has the user's message; its text is no longer needed
 	calls      []string        // of a model call, by key
+	stepped    bool            // a model has begun to answer: not a command that a person types after !
 }
 
 type userPart struct {

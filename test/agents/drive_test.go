@@ -47,7 +47,8 @@ func TestDriveCompaction(t *testing.T) {
 	w := newServer(t)
 	w.pure, w.env = true, []string{"OPENCODE_DISABLE_AUTOCOMPACT=1"}
 	w.starts()
-	bridge := w.bridges(w.url(), nil, "--drive", "compaction")
+	bridge := w.bridges(w.url(), []string{"HOLDFAST_PLUGIN_TOKEN=secret"}, "--drive", "compaction", "--plugin",
+		"127.0.0.1:0")
 	if strings.Contains(bridge.Log(), "may compact by itself") {
 		t.Errorf("the bridge says\n%s", bridge.Log())
 	}
@@ -61,6 +62,9 @@ func TestDriveCompaction(t *testing.T) {
 		return s.Turn == nil && s.Compaction != nil && s.Compaction.State == session.CompactionRunning
 	}
 	w.until(id, "it is compacted", compacts)
+	if !strings.Contains(bridge.Log(), "OpenCode ran a call for which its plugin did not ask") {
+		t.Errorf("a server without the plugin: the bridge says\n%s", bridge.Log())
+	}
 	natstest.Until(t, "the model is asked for a summary", func() bool {
 		return len(w.model.Requests(mockmodel.Summary)) == 1
 	})
