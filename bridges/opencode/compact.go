@@ -16,8 +16,8 @@ import (
 // AutoCompactVar is the variable in the environment of OpenCode that switches its own compactions off.
 const AutoCompactVar = "OPENCODE_DISABLE_AUTOCOMPACT"
 
-// summaryLooks is how often an idle session is looked at for the summary of a compaction that the server has ended.
-const summaryLooks = 3
+// summaryChecksMax is how often an idle session is looked at for the summary of a compaction that the server has ended.
+const summaryChecksMax = 3
 
 // textContinue is the message of a turn that continues after a compaction.
 const textContinue = "The conversation was compacted in the middle of this work. Continue it."
@@ -115,7 +115,7 @@ func (r *follower) summarized(ctx context.Context, l *process, s *harness.Sessio
 		case m != nil && m.info.ID != before && m.info.completed():
 			return harness.ValidateSummary(m.text())
 		case over:
-			if looks++; looks >= summaryLooks {
+			if looks++; looks >= summaryChecksMax {
 				return &harness.FailureError{Failure: events.Failure{Kind: failure.EmptyOutput,
 					Text: "OpenCode ended the compaction without a summary"}}
 			}

@@ -101,8 +101,8 @@ func TestSessionsThatRest(t *testing.T) {
 	}
 }
 
-// TestAWakeEndsWithItsReason: a session that rests at a later commit has no wake of an earlier one.
-func TestAWakeEndsWithItsReason(t *testing.T) {
+// TestACheckEndsWithItsReason: a session that rests at a later commit has no wake of an earlier one.
+func TestACheckEndsWithItsReason(t *testing.T) {
 	w := newWorld(t)
 	now, err := w.b.Clock.Read(w.ctx)
 	if err != nil {

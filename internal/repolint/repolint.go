@@ -3,18 +3,19 @@
 // A rule sees the whole tree, so that it holds for folders that are not there yet. It says file, line and what to do.
 // Each is shown to fail by a snippet in testdata; a rule that no snippet breaks fails the tests itself.
 //
-//	repolint.go the tree and the list of rules
-//	import.go   who may import what
-//	size.go     how large things may get
-//	part.go     who takes a whole connection
+//	repolint.go  the tree and the list of rules
+//	import.go    who may import what
+//	size.go      how large things may get
+//	part.go      who takes a whole connection
 //	forbidden.go what code does not do: sleep, skip, draw numbers in pure code …
-//	comment.go  what is documented
-//	layout.go   what has to be where
-//	fact.go     what belongs to a new kind of fact
-//	log.go      what log lines are made of
-//	error.go    what errors begin with
-//	cite.go     what is cited is in the repository
-//	text.go     what no file says
+//	comment.go   what is documented
+//	layout.go    what has to be where
+//	fact.go      what belongs to a new kind of fact
+//	log.go       what log lines are made of
+//	error.go     what errors begin with
+//	name.go      which words names do not have
+//	cite.go      what is cited is in the repository
+//	text.go      what no file says
 package repolint
 
 import (
@@ -133,7 +134,7 @@ func Rules() []Rule {
 		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit},
 		{"no package variables", noVariables},
 		{"pure code", pure}, {"log keys", logs}, {"error texts", errorTexts},
-		{"package names", packageNames},
+		{"package names", packageNames}, {"names", names},
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"package purpose", purposes},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},

@@ -78,7 +78,7 @@ func (e *editor) Write(b []byte) (int, error) {
 	return e.log.Write(b)
 }
 
-func (e *editor) said() string {
+func (e *editor) output() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.log.String()
@@ -116,7 +116,7 @@ func edit(t *testing.T, cmd *exec.Cmd) *editor {
 		}
 		if t.Failed() {
 			t.Logf("the editor got\n%s", e.shown())
-			said := e.said()
+			said := e.output()
 			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), said[max(0, len(said)-logMax):])
 		}
 	})
@@ -149,12 +149,12 @@ func (e *editor) read(out io.Reader) {
 				e.grants(&m)
 			}
 		default:
-			e.says(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+			e.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
 		}
 	}
 }
 
-func (e *editor) says(format string, args ...any) {
+func (e *editor) send(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	e.mu.Lock()
 	e.sent = append(e.sent, line)
@@ -176,7 +176,7 @@ func (m *wire) once() (id, name string) {
 
 func (e *editor) grants(m *wire) {
 	id, _ := m.once()
-	e.says(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, m.ID, id)
+	e.send(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, m.ID, id)
 }
 
 // calls sends a request, and returns its id.
@@ -190,7 +190,7 @@ func (e *editor) calls(method string, params any) (id string) {
 	e.n++
 	id = fmt.Sprintf(`"e%d"`, e.n)
 	e.mu.Unlock()
-	e.says(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, raw)
+	e.send(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, raw)
 	return id
 }
 

@@ -43,7 +43,7 @@ func TestACPCodex(t *testing.T) { kills(t, &realCodex) }
 
 var realGemini = acpAgent{name: "gemini-cli", pkg: "@google/gemini-cli@0.61.0", program: ".bin/gemini",
 	args: []string{"--acp"}, auth: "gemini-api-key", mode: "autoEdit", forgets: true,
-	prepare: func(w *desk) []string {
+	prepare: func(w *workplace) []string {
 		w.write(filepath.Join(w.home, ".gemini", "settings.json"), `{"security":{"auth":{"selectedType":`+
 			`"gemini-api-key"}},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false},`+
 			`"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
@@ -57,7 +57,7 @@ var realGemini = acpAgent{name: "gemini-cli", pkg: "@google/gemini-cli@0.61.0", 
 
 var realCodex = acpAgent{name: "codex-acp", pkg: "@agentclientprotocol/codex-acp@2.6.0", program: ".bin/codex-acp",
 	mode: "read-only",
-	prepare: func(w *desk) []string {
+	prepare: func(w *workplace) []string {
 		w.write(filepath.Join(w.home, ".codex", "config.toml"), fmt.Sprintf(`model = "mock"
 model_provider = "mock"
 approval_policy = "on-request"

@@ -150,7 +150,7 @@ func withoutABroker(t *testing.T, agent *acpAgent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	same(t, "the agent", d.sent, p.got)
-	same(t, "the editor", p.said[:len(d.raw)], d.raw)
+	same(t, "the editor", p.sent[:len(d.raw)], d.raw)
 }
 
 // same checks that lines are those that were sent, without the ids.

@@ -28,7 +28,7 @@ type acpAgent struct {
 	pkg     string // of npm, with its version
 	program string // in the package
 	args    []string
-	prepare func(w *desk) (env []string)
+	prepare func(w *workplace) (env []string)
 	auth    string // the method of authenticate; "": none
 	mode    string // that the editor sets
 	shell   func(command string) mockmodel.Step
@@ -40,7 +40,7 @@ type acpAgent struct {
 }
 
 var realOpenCode = acpAgent{name: "opencode", args: []string{"acp"}, mode: "build",
-	prepare: func(w *desk) []string {
+	prepare: func(w *workplace) []string {
 		text := strings.Replace(fmt.Sprintf(config, "", w.model.URL()), `"rm *"`, `"sh *"`, 1)
 		w.write(filepath.Join(w.dir, "opencode.json"), text)
 		return []string{"OPENCODE_TEST_HOME=" + w.home, "XDG_DATA_HOME=" + w.home + "/data",
@@ -54,7 +54,7 @@ var realOpenCode = acpAgent{name: "opencode", args: []string{"acp"}, mode: "buil
 
 var realClaude = acpAgent{name: "claude-agent-acp", pkg: "@agentclientprotocol/claude-agent-acp@0.49.0",
 	program: ".bin/claude-agent-acp", mode: "acceptEdits", forgets: true, stores: ".claude/projects/*/*.jsonl",
-	prepare: func(w *desk) []string {
+	prepare: func(w *workplace) []string {
 		w.write(filepath.Join(w.home, ".claude.json"),
 			`{"hasCompletedOnboarding":true,"customApiKeyResponses":{"approved":["mock-key"],"rejected":[]}}`)
 		return []string{"ANTHROPIC_BASE_URL=" + w.model.Root(), "ANTHROPIC_API_KEY=sk-ant-mock-key",
@@ -79,8 +79,9 @@ func (r *acpAgent) path(t *testing.T) string {
 	return path
 }
 
-// desk is where a person works with an agent: a cell, a model, an editor, and the tape of what the agent says and gets.
-type desk struct {
+// workplace is where a person works with an agent: a cell, a model, an editor, and the tape of what the agent says and
+// gets.
+type workplace struct {
 	*testing.T
 	*editor
 	agent   *acpAgent
@@ -95,9 +96,9 @@ type desk struct {
 }
 
 // sit starts the editor and opens a session. Without a broker nothing listens on its address.
-func sit(t *testing.T, agent *acpAgent, broker bool) *desk {
+func sit(t *testing.T, agent *acpAgent, broker bool) *workplace {
 	t.Helper()
-	d := &desk{T: t, agent: agent, model: mockmodel.Start(), dir: t.TempDir(), home: t.TempDir(),
+	d := &workplace{T: t, agent: agent, model: mockmodel.Start(), dir: t.TempDir(), home: t.TempDir(),
 		nats: "nats://127.0.0.1:1", harness: agent.name}
 	t.Cleanup(d.model.Close)
 	if broker {
@@ -123,7 +124,7 @@ func sit(t *testing.T, agent *acpAgent, broker bool) *desk {
 		d.release()
 		if t.Failed() {
 			for i, p := range d.processes() {
-				t.Logf("process %d got\n%s\nand said\n%s", i+1, brief(p.got), brief(p.said))
+				t.Logf("process %d got\n%s\nand said\n%s", i+1, brief(p.got), brief(p.sent))
 			}
 		}
 	})
@@ -141,7 +142,7 @@ func sit(t *testing.T, agent *acpAgent, broker bool) *desk {
 	return d
 }
 
-func (d *desk) write(path, text string) {
+func (d *workplace) write(path, text string) {
 	d.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		d.Fatal(err)
@@ -152,14 +153,14 @@ func (d *desk) write(path, text string) {
 }
 
 // begins sends a message, which names the script of the model. It returns the id of the request.
-func (d *desk) begins(script string) (id string) {
+func (d *workplace) begins(script string) (id string) {
 	d.Helper()
 	return d.calls("session/prompt", object{"sessionId": d.session,
 		"prompt": []object{{"type": "text", "text": "Please. <<" + script + ">>"}}})
 }
 
 // asked waits for a permission request of an agent that has stored its session.
-func (d *desk) asked() wire {
+func (d *workplace) asked() wire {
 	d.Helper()
 	m := d.editor.asked()
 	d.stored()
@@ -167,7 +168,7 @@ func (d *desk) asked() wire {
 }
 
 // stored waits until the agent has stored its session.
-func (d *desk) stored() {
+func (d *workplace) stored() {
 	d.Helper()
 	natstest.Until(d.T, "the agent stores its session", func() bool {
 		files, err := filepath.Glob(filepath.Join(d.home, d.agent.stores))
@@ -185,7 +186,7 @@ const hasRun = "it has run"
 func asksOf(file string) string { return "sh -c 'echo " + hasRun + " | tee -a " + file + "'" }
 
 // ran returns how often that command has run.
-func (d *desk) ran(file string) int {
+func (d *workplace) ran(file string) int {
 	text, err := os.ReadFile(filepath.Join(d.dir, file))
 	if err != nil {
 		return 0
@@ -194,18 +195,18 @@ func (d *desk) ran(file string) int {
 }
 
 // hold keeps the next process of the agent from starting until release.
-func (d *desk) hold() { d.write(filepath.Join(filepath.Dir(d.tape), "hold"), "") }
+func (d *workplace) hold() { d.write(filepath.Join(filepath.Dir(d.tape), "hold"), "") }
 
-func (d *desk) release() { _ = os.Remove(filepath.Join(filepath.Dir(d.tape), "hold")) }
+func (d *workplace) release() { _ = os.Remove(filepath.Join(filepath.Dir(d.tape), "hold")) }
 
 // process is what the tape has of one process of the agent.
 type process struct {
 	pid  int
 	got  []string // lines that it got
-	said []string // lines that it said
+	sent []string // lines that it said
 }
 
-func (d *desk) processes() (all []process) {
+func (d *workplace) processes() (all []process) {
 	d.Helper()
 	text, err := os.ReadFile(d.tape)
 	if err != nil {
@@ -228,25 +229,25 @@ func (d *desk) processes() (all []process) {
 		if got, ok := strings.CutPrefix(line, toAgent); ok {
 			p.got = append(p.got, got)
 		} else {
-			p.said = append(p.said, strings.TrimPrefix(line, toProxy))
+			p.sent = append(p.sent, strings.TrimPrefix(line, toProxy))
 		}
 	}
 	return all
 }
 
 // kill kills the newest process of the agent, and nothing else, and waits until the proxy knows that.
-func (d *desk) kill() {
+func (d *workplace) kill() {
 	d.Helper()
 	const notice = "it is started again"
-	all, n := d.processes(), strings.Count(d.said(), notice)
+	all, n := d.processes(), strings.Count(d.output(), notice)
 	if err := syscall.Kill(all[len(all)-1].pid, syscall.SIGKILL); err != nil {
 		d.Fatal(err)
 	}
-	natstest.Until(d, "the proxy knows of the death", func() bool { return strings.Count(d.said(), notice) > n })
+	natstest.Until(d, "the proxy knows of the death", func() bool { return strings.Count(d.output(), notice) > n })
 }
 
 // starts waits until so many processes of the agent have begun, and the newest one has got a request.
-func (d *desk) starts(n int, method string) {
+func (d *workplace) starts(n int, method string) {
 	d.Helper()
 	natstest.Until(d, fmt.Sprintf("process %d of the agent gets %s", n, method), func() bool {
 		all := d.processes()
@@ -257,19 +258,19 @@ func (d *desk) starts(n int, method string) {
 }
 
 // state returns the session in the log.
-func (d *desk) state() *session.State {
+func (d *workplace) state() *session.State {
 	d.Helper()
 	return natstest.Session(d, d.bus, events.Ref{Harness: d.harness, Session: d.session})
 }
 
 // until waits for a state of the session in the log.
-func (d *desk) until(what string, ok func(*session.State) bool) {
+func (d *workplace) until(what string, ok func(*session.State) bool) {
 	d.Helper()
 	natstest.UntilSession(d, d.bus, events.Ref{Harness: d.harness, Session: d.session}, what, ok)
 }
 
 // answers has a person grant a permission in a terminal.
-func (d *desk) answers(asked wire) {
+func (d *workplace) answers(asked wire) {
 	d.Helper()
 	var prompt string
 	d.until("a prompt waits", func(s *session.State) bool {
@@ -289,7 +290,7 @@ func (d *desk) answers(asked wire) {
 }
 
 // ends waits for the end of a turn, and checks what the editor and the log have.
-func (d *desk) ends(request string, permissions int) {
+func (d *workplace) ends(request string, permissions int) {
 	d.Helper()
 	m := d.reply(request, "session/prompt")
 	if m.Error != nil || !strings.Contains(string(m.Result), `"end_turn"`) {
@@ -301,7 +302,7 @@ func (d *desk) ends(request string, permissions int) {
 
 // check checks what the editor has at the end, what each process of the agent got first, and that the log has nothing
 // open.
-func (d *desk) check(permissions int) {
+func (d *workplace) check(permissions int) {
 	d.Helper()
 	d.whole(permissions)
 	for i, p := range d.processes() {
@@ -318,7 +319,7 @@ func (d *desk) check(permissions int) {
 }
 
 // first checks that a process of the agent has the session and its mode before it gets anything else.
-func (d *desk) first(n int, p process) {
+func (d *workplace) first(n int, p process) {
 	d.Helper()
 	want := []string{"initialize"}
 	if d.agent.auth != "" {

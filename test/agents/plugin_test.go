@@ -108,7 +108,7 @@ func TestPluginStored(t *testing.T) {
 	p.model.Script("stored", bash(fmt.Sprintf("%s show opencode/%s --nats %s >seen; touch ran; %s", binary, id, p.nats,
 		waits)), mockmodel.Text("Done."))
 	p.bridge.Stop()
-	p.says(id, "Please. <<stored>>")
+	p.postMessage(id, "Please. <<stored>>")
 	call := <-p.asked
 	if p.exists("ran") {
 		t.Error("the command ran before the bridge was asked")
@@ -211,7 +211,7 @@ func TestDriveQueue(t *testing.T) {
 	id := p.begins("first")
 	p.until(id, "a command runs", func(s *session.State) bool { return len(s.Tools) == 1 })
 	for n, name := range []string{"second", "third"} {
-		p.says(id, "Please. <<"+name+">>")
+		p.postMessage(id, "Please. <<"+name+">>")
 		p.until(id, name+" waits", func(s *session.State) bool { return len(s.Queue) == n+1 })
 	}
 	if n := p.count(id, "user"); n != 1 {
@@ -225,9 +225,9 @@ func TestDriveQueue(t *testing.T) {
 		t.Errorf("%d messages of the person, %d of the model", u, a)
 	}
 	p.ok(os.Remove(filepath.Join(p.dir, "go")))
-	p.says(id, "Again. <<first>>")
+	p.postMessage(id, "Again. <<first>>")
 	p.until(id, "a command runs again", func(s *session.State) bool { return len(s.Tools) == 1 })
-	p.says(id, "Please. <<fourth>>")
+	p.postMessage(id, "Please. <<fourth>>")
 	p.until(id, "the fourth waits", func(s *session.State) bool { return len(s.Queue) == 1 })
 	p.server.Kill()
 	p.starts()

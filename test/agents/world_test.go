@@ -270,7 +270,7 @@ func (w *world) count(id, role string) (n int) {
 func (w *world) begins(script string) (id string) {
 	w.Helper()
 	id = w.opens(script)
-	w.says(id, "Please. <<"+script+">>")
+	w.postMessage(id, "Please. <<"+script+">>")
 	return id
 }
 
@@ -286,8 +286,8 @@ func (w *world) opens(title string) (id string) {
 	return s.ID
 }
 
-// says sends a message to OpenCode, as its screens do.
-func (w *world) says(id, text string) {
+// postMessage sends a message to OpenCode, as its screens do.
+func (w *world) postMessage(id, text string) {
 	w.Helper()
 	w.ok(w.try(http.MethodPost, "/session/"+id+"/prompt_async", map[string]any{
 		"parts": []map[string]string{{"type": "text", "text": text}}}, nil))

@@ -16,7 +16,7 @@ import (
 
 // The page of a session says what it does and which event made that so; a retry counts down, and runs when a person
 // says so; the queue can be taken back; the past is exact.
-func TestSessionSaysWhy(t *testing.T) {
+func TestReasonsOfASession(t *testing.T) {
 	c := newCell(t)
 	h := c.agent("coder")
 	s, turn := c.open(h, "build", harness.OpenOptions{Title: "Build it", Agent: "coder", Model: "small"})
@@ -91,7 +91,7 @@ func TestSessionSaysWhy(t *testing.T) {
 
 // The comparison of two documents says which outcomes are unknown, as holdfast diff does: also of a call that the
 // document knows as failed. A call of which the end cannot be read is named.
-func TestComparisonSaysWhatIsUnknown(t *testing.T) {
+func TestComparisonShowsWhatIsUnknown(t *testing.T) {
 	c := newCell(t)
 	s, turn := c.open(c.agent("coder"), "build", harness.OpenOptions{})
 	began := s.State().Seq

@@ -236,11 +236,11 @@ func killsAtEveryStep(t *testing.T, program string, command []string) {
 	}
 }
 
-// saysWhatIsMissing: without a broker, or without holdfast, an example ends with one sentence that says what to start,
+// testWhatIsMissing: without a broker, or without holdfast, an example ends with one sentence that says what to start,
 // or to install, and no trace of calls.
-func saysWhatIsMissing(t *testing.T, program string, command []string) {
+func testWhatIsMissing(t *testing.T, program string, command []string) {
 	const nowhere = "nats://127.0.0.1:1"
-	for what, c := range map[string]struct{ program, says string }{
+	for what, c := range map[string]struct{ program, want string }{
 		"broker": {program, "no broker answers at " + nowhere +
 			": nothing listens there: start one with `holdfast up`, or give the address of another one"},
 		"holdfast": {filepath.Join(t.TempDir(), "holdfast"), "install holdfast, or set HOLDFAST to it"},
@@ -258,8 +258,8 @@ func saysWhatIsMissing(t *testing.T, program string, command []string) {
 					lines = append(lines, strings.TrimSpace(line))
 				}
 			}
-			if len(lines) != 1 || !strings.HasSuffix(lines[0], c.says) {
-				t.Errorf("it printed\n%s\nwant one line, ... %s", out, c.says)
+			if len(lines) != 1 || !strings.HasSuffix(lines[0], c.want) {
+				t.Errorf("it printed\n%s\nwant one line, ... %s", out, c.want)
 			}
 		})
 	}
@@ -340,7 +340,7 @@ func example(t *testing.T, path string) string {
 // TestPython runs the example with the Python of the system.
 func TestPython(t *testing.T) {
 	program, command := built(t), []string{"python3", example(t, "python/deployer.py")}
-	saysWhatIsMissing(t, program, command)
+	testWhatIsMissing(t, program, command)
 	stopsAtOnce(t, program, command)
 	killsAtEveryStep(t, program, command)
 }
@@ -364,7 +364,7 @@ func TestTypeScript(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	program, command := built(t), []string{"node", filepath.Join(dir, "build", "deployer.js")}
-	saysWhatIsMissing(t, program, command)
+	testWhatIsMissing(t, program, command)
 	stopsAtOnce(t, program, command)
 	killsAtEveryStep(t, program, command)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// TestALookOnAnEarlierConnection: the stream was compared with a write's guard, and the connection is restored before
+// TestAReadOnAnEarlierConnection: the stream was compared with a write's guard, and the connection is restored before
 // the write is sent, first or again. It is compared once more: the broker may have been restored from another copy.
-func TestALookOnAnEarlierConnection(t *testing.T) {
+func TestAReadOnAnEarlierConnection(t *testing.T) {
 	for name, proved := range map[string]bool{"before the first publish": false, "before another one": true} {
 		t.Run(name, func(t *testing.T) {
 			s := natstest.Start(t)
