@@ -1015,7 +1015,7 @@ func (r *follower) sendWhileAsked(l *process, session, dir string, f events.Prom
 	defer again.Stop()
 	for {
 		attempts, err := r.sendDecision(l.ctx, dir, f.Prompt, f.PromptKind == events.PromptPermission,
-			given(f.Questions, r.askedThere(session, f.Prompt), a), a)
+			labelsOf(f.Questions, r.askedThere(session, f.Prompt), a), a)
 		unreplied += attempts - 1
 		if !refused(err) || isNotFound(err) {
 			return unreplied, err
@@ -1070,7 +1070,7 @@ func (r *follower) sendDecision(ctx context.Context, dir, prompt string, permiss
 	switch {
 	case permission:
 		kind, body = "permission", permissionReply(a)
-	case a.Status != fold.Answered:
+	case a.Status != fold.Answered && correction(a) == "":
 		action, body = replyReject, struct{}{}
 	}
 	err = r.insist(ctx, "a decision", func() error {
@@ -1082,6 +1082,26 @@ func (r *follower) sendDecision(ctx context.Context, dir, prompt string, permiss
 
 // reasonLate is why a decision is refused.
 const reasonLate = "OpenCode no longer waits for it: the prompt was settled there first"
+
+// textRejected begins the answer of a person who has rejected a question with a text.
+const textRejected = "The user rejected this question: "
+
+// correction returns the text with which a person has rejected a question, "" for other decisions.
+func correction(a harness.Answer) string {
+	if a.Status != fold.Rejected {
+		return ""
+	}
+	return strings.TrimSpace(a.Text)
+}
+
+// labelsOf returns what the questions of a prompt are answered with: see given. OpenCode's rejection of a question has
+// no text, so the text of a person is the answer to the first one, and the others are skipped.
+func labelsOf(shown, asked []events.Question, a harness.Answer) [][]string {
+	if text := correction(a); text != "" {
+		return [][]string{{textRejected + text}}
+	}
+	return given(shown, asked, a)
+}
 
 // given returns an answer as OpenCode takes it: the labels, and own text, of each question in order. shown are the
 // questions of the log, asked those of OpenCode; asked may be empty if they are the same.

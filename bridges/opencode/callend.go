@@ -52,10 +52,11 @@ func (e *callEnd) lacks(prompt string, permission, final bool, a harness.Answer)
 	switch {
 	case !permission && st.Status == partCompleted:
 		asked := askedBy(st.Input)
-		return st.Metadata.Answers != nil &&
-			(!answered || len(asked) > 0 && !sameLabels(given(asked, asked, a), st.Metadata.Answers))
+		comparable := len(asked) > 0 || !answered
+		return st.Metadata.Answers != nil && (!answered && correction(a) == "" ||
+			comparable && !sameLabels(labelsOf(asked, asked, a), st.Metadata.Answers))
 	case !permission:
-		return final && answered
+		return final && (answered || !strings.Contains(st.Error, correction(a)))
 	case st.Status == partCompleted:
 		return permissionReply(a)["reply"] == replyReject
 	case !final:
@@ -183,9 +184,10 @@ func (p *prompt) isSettledAs(a harness.Answer) bool {
 	case p.kind == events.PromptPermission:
 		return want["reply"] != replyReject
 	case p.reply == replyReject:
-		return a.Status != fold.Answered
+		return a.Status != fold.Answered && correction(a) == ""
 	}
-	return a.Status == fold.Answered && sameLabels(given(p.questions, p.questions, a), p.labels)
+	return (a.Status == fold.Answered || correction(a) != "") &&
+		sameLabels(labelsOf(p.questions, p.questions, a), p.labels)
 }
 
 // hasDecision reports whether the log has a decision of a person about a prompt without a call, and no receipt.

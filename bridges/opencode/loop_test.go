@@ -3,6 +3,7 @@ package opencode
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -35,8 +36,14 @@ func (st *stage) decides(reply, text string) {
 		st.answer("ses_1", "per_1", events.PermissionQuestion, reply)
 		return
 	}
+	st.reject("per_1", text)
+}
+
+// reject rejects a prompt of ses_1 as a person on the board does.
+func (st *stage) reject(prompt, text string) {
+	st.t.Helper()
 	natstest.Until(st.t, "rejected", func() bool {
-		return st.ask("reject", request.Reject{Ref: ref("ses_1"), Prompt: "per_1", By: "ada", Text: text})
+		return st.ask("reject", request.Reject{Ref: ref("ses_1"), Prompt: prompt, By: "ada", Text: text})
 	})
 }
 
@@ -173,6 +180,23 @@ func TestLiveWithoutACallUnseen(t *testing.T) {
 	reply()
 }
 
+// The reply is lost, and no event says how the permission was settled. OpenCode no longer asks: it has the decision.
+func TestLiveWithoutACallAfterALostReply(t *testing.T) {
+	st := newStage(t)
+	st.bridge()
+	st.loops()
+	st.set(func() { st.deaf = "per_1/reply" })
+	st.decides("once", "")
+	st.sentInVain()
+	st.set(func() { st.deaf, st.prompts = "", map[string]object{} })
+	s := st.until("ses_1", "the receipt", func(s *fold.State) bool { return s.Prompts["per_1"] == nil })
+	if e, _ := s.Ended(fold.EntityPrompt, "per_1"); e.Reason != "" || e.DeliveredAt.IsZero() || s.Turn == nil {
+		t.Errorf("the permission is %+v", e)
+	}
+	st.finish("ses_1", "msg_1", "call_1")
+	st.settledWithoutACall("per_1", "")
+}
+
 // Another process of OpenCode does not know the permission, whether the first attempt to bring the decision reached one
 // or was lost. Its "not found" is no receipt, and no refusal: a turn brings the decision.
 func TestLiveWithoutACallOfADeadProcess(t *testing.T) {
@@ -208,13 +232,19 @@ func TestLiveWithoutACallOfADeadProcess(t *testing.T) {
 func TestLiveQuestionWithoutACall(t *testing.T) {
 	const late = "refused: " + reasonLate
 	for name, c := range map[string]struct {
+		board string // the answer, or reject with or without a text
 		first object // {}: dismissed
 		want  string
 	}{
-		"that of the board": {nil, ""},
-		"the same":          {object{"answers": [][]string{{"SQLite"}}}, ""},
-		"another":           {object{"answers": [][]string{{"Postgres"}}}, late},
-		"dismissed":         {object{}, late},
+		"that of the board":         {"SQLite", nil, ""},
+		"the same":                  {"SQLite", object{"answers": [][]string{{"SQLite"}}}, ""},
+		"another":                   {"SQLite", object{"answers": [][]string{{"Postgres"}}}, late},
+		"dismissed":                 {"SQLite", object{}, late},
+		"rejected, and dismissed":   {"reject", object{}, ""},
+		"rejected, and answered":    {"reject", object{"answers": [][]string{{"Postgres"}}}, late},
+		"its text":                  {"reject: neither", nil, "neither"},
+		"its text, and dismissed":   {"reject: neither", object{}, late},
+		"its text, and an answered": {"reject: neither", object{"answers": [][]string{{"Postgres"}}}, late},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := newStage(t)
@@ -231,8 +261,12 @@ func TestLiveQuestionWithoutACall(t *testing.T) {
 			if c.first != nil {
 				st.set(func() { st.first = map[string]object{"que_1": c.first} })
 			}
-			st.answer("ses_1", "que_1", "q1", "SQLite")
-			natstest.Until(t, "the answer is sent", func() bool { return len(st.made("que_1/reply")) == 1 })
+			if text, rejected := strings.CutPrefix(c.board, "reject"); rejected {
+				st.reject("que_1", strings.TrimPrefix(text, ": "))
+			} else {
+				st.answer("ses_1", "que_1", "q1", c.board)
+			}
+			natstest.Until(t, "the decision is sent", func() bool { return len(st.made("que_1/re")) == 1 })
 			st.finish("ses_1", "msg_1", "call_1")
 			st.until("ses_1", "the turn completed", completed)
 			reply()
@@ -311,4 +345,35 @@ func TestLiveGivenUpAndSettledThere(t *testing.T) {
 	st.set(func() { st.settle("permission", "per_1", "reply", object{"reply": replyReject}) })
 	st.finish("ses_1", "msg_1", "call_1")
 	st.settledWithoutACall("per_1", "refused: "+reasonLate)
+}
+
+// A person rejects a question with a text. OpenCode's rejection has none, and ends the run: the text is the answer, and
+// the run continues with it. The same holds for a turn that brings it to a run that waits.
+func TestLiveRejectedWithAText(t *testing.T) {
+	for name, taken := range map[string]bool{"at once": false, "by a turn": true} {
+		t.Run(name, func(t *testing.T) {
+			st := newStage(t)
+			st.bridge()
+			st.run("ses_1", "msg_1", "call_1", "question")
+			st.question("ses_1", "que_1", "msg_1", "call_1")
+			st.until("ses_1", "a question waits", awaits(1))
+			if taken {
+				st.set(func() { st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError })
+				st.recover("ses_1")
+			}
+			st.reject("que_1", " neither: use files ")
+			st.set(func() { delete(st.refuse, "GET /session/ses_1/message") })
+			const want = textRejected + "neither: use files"
+			natstest.Until(t, "the text is sent", func() bool { return len(st.made("que_1/reply", want)) == 1 })
+			st.questionEnds("completed", result([]string{want}))
+			s := st.until("ses_1", "the turn completed", completed)
+			e, _ := s.Ended(fold.EntityPrompt, "que_1")
+			if e.Outcome != string(fold.Rejected) || strings.Contains(e.Reason, "refused") || e.DeliveredAt.IsZero() {
+				t.Errorf("the question is %s, %q, delivered at %s", e.Outcome, e.Reason, e.DeliveredAt)
+			}
+			if got := st.made("que_1"); len(got) != 1 {
+				t.Errorf("the server got %q", got)
+			}
+		})
+	}
 }

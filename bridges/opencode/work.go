@@ -433,7 +433,7 @@ func (r *follower) sendDecisions(ctx context.Context, l *process, log *harness.S
 			defer join()()
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		attempts, err := r.sendDecision(ctx, s.Directory, id, permission, given(p.Questions, askedBy(raw), a), a)
+		attempts, err := r.sendDecision(ctx, s.Directory, id, permission, labelsOf(p.Questions, askedBy(raw), a), a)
 		switch {
 		case err == nil:
 			some = true

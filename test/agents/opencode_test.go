@@ -222,3 +222,40 @@ func TestSent(t *testing.T) {
 		}
 	}
 }
+
+// TestDecisionsOfAPerson: a person rejects a question with a text, and lets a run continue that repeats a call.
+// OpenCode asks for that permission without a call. It has no text for a rejected question: the model is shown the text
+// as the answer.
+func TestDecisionsOfAPerson(t *testing.T) {
+	w := newWorld(t)
+	same := mockmodel.Call{Tool: "bash", Args: object{"command": "echo again", "description": "a command"}}
+	w.model.Script("rejected", question, mockmodel.Text("Done."))
+	w.model.Script("repeated", mockmodel.Step{Calls: []mockmodel.Call{same, same, same}}, mockmodel.Text("Done."))
+	rejected, repeated := w.begins("rejected"), w.begins("repeated")
+	w.types("reject", "opencode/"+rejected, w.prompt(rejected), "neither, use files")
+	s := w.until(rejected, "the turn of the question completed", completed)
+	if !w.saw("rejected", "The user rejected this question: neither, use files") {
+		t.Errorf("the model was shown %v", w.model.Requests("rejected"))
+	}
+	delivered(t, s)
+	asked := w.prompt(repeated)
+	if p := w.until(repeated, "it waits", func(*session.State) bool { return true }).Prompts[asked]; p.Call != "" {
+		t.Errorf("the permission has a call: %+v", p)
+	}
+	w.types("answer", "opencode/"+repeated, asked, "once")
+	delivered(t, w.until(repeated, "the turn that repeats a call completed", completed))
+}
+
+// delivered checks that each prompt of a session was delivered, and that no turn was requested for one.
+func delivered(t *testing.T, s *session.State) {
+	t.Helper()
+	for i := range s.Recent {
+		if e := &s.Recent[i]; e.Entity == session.EntityPrompt &&
+			(e.DeliveredAt.IsZero() || strings.HasPrefix(e.Reason, "refused")) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if s.Continuations.Count != 0 {
+		t.Errorf("%d turns were requested for decisions", s.Continuations.Count)
+	}
+}
