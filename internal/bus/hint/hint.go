@@ -73,8 +73,8 @@ func (hs *Hints) OnProgress(ctx context.Context, fn func(events.Ref)) error {
 	return hs.onHint(ctx, prefix+"*.*", func(m *nats.Msg) {
 		rest, ours := strings.CutPrefix(m.Subject, prefix)
 		harness, session, _ := strings.Cut(rest, ".")
-		if !ours || core.Delivered(m.Header, m.Reply) {
-			hs.conn.Log.Debug().Str("entity", m.Subject).Msg("sign of life that a stream delivered")
+		if !ours || len(m.Data) > 0 || core.Delivered(m.Header, m.Reply) {
+			hs.conn.Log.Debug().Str("entity", m.Subject).Msg("not a sign of life: a harness did not publish it here")
 			return
 		}
 		h, err := events.ID(harness)

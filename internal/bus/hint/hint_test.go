@@ -63,6 +63,10 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 		}
 	}
 	last := events.Ref{Harness: "o", Session: "last"}
+	// a broker's report about a message has a body
+	if err := nc.Publish(b.Cell().ProgressSubject(others), []byte(`{"events":[]}`)); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
 	b.Hints.Progress(others)
 	b.Hints.Progress(last)
 	b.Hints.Nudge(others, 9)
