@@ -374,6 +374,10 @@ func TestDeployedBroker(t *testing.T) {
 	if !strings.Contains(string(guide), "holdfast "+strings.Join(p.Args, " ")+" > deploy/k8s/nats/permissions.conf") {
 		t.Error("the guide prints other permissions")
 	}
+	cell, err := events.NewCell(events.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, file := range []string{"nats/nats.conf", "overlays/small/nats.conf"} {
 		body, err := os.ReadFile(filepath.Join(deployFolder, file))
 		if err != nil {
@@ -396,7 +400,13 @@ func TestDeployedBroker(t *testing.T) {
 			of("no_advertise: true") != n {
 			t.Errorf("%s: a node needs a certificate, and clients do not learn the addresses of nodes", file)
 		}
-		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret,
+		for _, subject := range permission.RouteDeny(cell) {
+			if of("        "+strconv.Quote(subject)+"\n") != of("cluster {") {
+				t.Errorf("%s: a node reports traced messages to %s", file, subject)
+			}
+		}
+		bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(string(body), "")
+		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(bare, -1); !slices.Equal(secret,
 			[]string{"$SERVER_NAME"}) {
 			t.Errorf("%s: %v come from the environment", file, secret)
 		}

@@ -137,6 +137,50 @@ func TestNoUserPublishesForAnother(t *testing.T) {
 	}
 }
 
+// TestRouteDeny: no report of a traced message is stored at a subject that another user or a service writes, and a
+// route carries each subscription of the cell. The broker compares its text, wildcards included, with what is denied.
+func TestRouteDeny(t *testing.T) {
+	c := cell(t)
+	denied := func(text string) bool {
+		return slices.ContainsFunc(RouteDeny(c), func(p string) bool {
+			at := strings.Split(text, ".")
+			for i, token := range strings.Split(p, ".") {
+				if token == ">" {
+					return len(at) > i
+				}
+				if i >= len(at) || token != "*" && token != at[i] {
+					return false
+				}
+			}
+			return len(at) == strings.Count(p, ".")+1
+		})
+	}
+	for _, subject := range []string{"dev.log.x.s.harness", "dev.log.x.s.ledger", "dev.log.x.s.reconciler",
+		"$KV.dev_state.session.x.s", "$KV.dev_state.work.x.s", "$KV.dev_state.blocker.x.s.p",
+		"$KV.dev_leases.harness.x.1", "$KV.dev_leases.ticket.x", "$KV.dev_leases.service.retry.1",
+		"$O.dev_objects.C.harness.x.1", "$O.dev_objects.M.harness.x.1", "$O.dev_objects.M.person.x.1",
+		"dev.timer.retry.x.s", "dev.due.retry.x.s", "dev.feed.session.opened", "dev.parked.malformed.x.s"} {
+		if !denied(subject) {
+			t.Errorf("a report is stored at %s", subject)
+		}
+	}
+	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"}, copiers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{c.LogSubjects(), "$KV.dev_state.>", "$KV.dev_leases.>", "$O.dev_objects.C.*",
+		"$O.dev_objects.M.*", "$O.dev_objects.C.*.*.*", "$O.dev_objects.M.*.*.*", c.FeedSubjects(), c.ParkedSubjects()}
+	texts = append(texts, c.TimerSubjects()...)
+	for _, u := range users {
+		texts = append(texts, u.Grant.Subscribe...)
+	}
+	for _, text := range texts {
+		if denied(text) {
+			t.Errorf("no route carries the subscription to %s", text)
+		}
+	}
+}
+
 // TestLimitsOfAnAccount: each user that is not a service has limits of its own, so that no connection of one takes what
 // those of others need.
 func TestLimitsOfAnAccount(t *testing.T) {

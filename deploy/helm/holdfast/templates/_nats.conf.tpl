@@ -43,6 +43,31 @@ cluster {
     ca_file: /etc/nats-routes-tls/ca.crt # nats-server always verifies the certificates of nodes
     timeout: 5
   }
+  # A node that receives a traced message from another node reports it to any subject that its author names (ADR 233),
+  # but to none of these, at which the report would be stored in place of what others wrote.
+  permissions {
+    import {
+      deny: [
+        "{{ .Values.config.prefix }}.log.*.*.harness"
+        "{{ .Values.config.prefix }}.log.*.*.ledger"
+        "{{ .Values.config.prefix }}.log.*.*.retry"
+        "{{ .Values.config.prefix }}.log.*.*.compaction"
+        "{{ .Values.config.prefix }}.log.*.*.reconciler"
+        "$KV.{{ .Values.config.prefix }}_state.*.>"
+        "$KV.{{ .Values.config.prefix }}_leases.*.>"
+        "$O.{{ .Values.config.prefix }}_objects.C.harness.*.*"
+        "$O.{{ .Values.config.prefix }}_objects.M.harness.*.*"
+        "$O.{{ .Values.config.prefix }}_objects.C.person.*.*"
+        "$O.{{ .Values.config.prefix }}_objects.M.person.*.*"
+        "$O.{{ .Values.config.prefix }}_objects.C.service.*.*"
+        "$O.{{ .Values.config.prefix }}_objects.M.service.*.*"
+        "{{ .Values.config.prefix }}.timer.*.>"
+        "{{ .Values.config.prefix }}.due.*.>"
+        "{{ .Values.config.prefix }}.feed.*.>"
+        "{{ .Values.config.prefix }}.parked.*.>"
+      ]
+    }
+  }
   include ../nats-users/routes.conf
 }
 {{- end }}
