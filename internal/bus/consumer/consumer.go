@@ -26,6 +26,10 @@ const (
 	ackPendingMax = 2 * batchMax
 	batchPart     = 8 // of a batch, while time-critical work had to wait
 	bodyAck       = "+ACK"
+	// pulls in a row that were filled, and nothing arrived, until the pin is asked for; each waits for the pin of the
+	// one before it, and then for heart-beats
+	silentMax      = 2
+	silentWithinMS = 3 * pinTTLMS
 )
 
 // StreamName is one of the streams that are delivered in order.
@@ -170,6 +174,7 @@ type consumption struct {
 	batch   int
 	idle    time.Duration
 	exists  bool   // the durable was made by this call
+	silent  int    // pulls in a row that were filled, and nothing arrived
 	acked   string // subject of the last acknowledgement
 	done    uint64 // the last message that this process did since it became active; 0: none
 	// the pin comes from the broker's info, so its owner is unknown: this process may have been paused
@@ -201,12 +206,18 @@ func (c *consumption) turn(ctx context.Context) error {
 // standBy waits until the broker pins this process. The broker does so when it delivers a message, so standBy pulls
 // one; the reset that follows takes it back.
 func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
-	f := pull.Start(c.conn, c.stream, c.name, 1, 0, pull.Request{Group: consumeGroup})
+	began := time.Now()
+	f := pull.Start(c.conn, c.source(0), 1, 0, pull.Request{Group: consumeGroup})
 	defer f.Close()
 	ds, err := f.Take(ctx, 1)
 	if err != nil {
+		if errors.Is(err, pull.ErrSilent) && time.Since(began) < silentWithinMS*time.Millisecond {
+			return c.pinOfSilence(ctx, err)
+		}
+		c.silent = 0
 		return "", err
 	}
+	c.silent = 0
 	c.confirm(time.Now())
 	if pin = pinOf(ds[0].Msg.Header); pin != "" {
 		c.asked = false
@@ -215,6 +226,31 @@ func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 	info, err := c.info(ctx) // the message's own header prevented the library from reading the broker's
 	c.asked = true
 	return pinned(info), err
+}
+
+// pinOfSilence returns the pin after several pulls in a row were filled by messages that did not arrive, because the
+// broker traced them. One such pull can be lost with a leader; the pin of a process that is active would have kept the
+// pulls open.
+func (c *consumption) pinOfSilence(ctx context.Context, why error) (pin string, err error) {
+	if c.silent++; c.silent < silentMax {
+		return "", why
+	}
+	c.silent = 0
+	info, err := c.infoSoon(ctx)
+	if err != nil {
+		return "", err
+	}
+	if pin = pinned(info); pin == "" || info.NumAckPending == 0 {
+		return "", why
+	}
+	c.confirm(time.Now())
+	c.asked = true
+	return pin, nil
+}
+
+// source returns what the consumer delivers from behind a place.
+func (c *consumption) source(after uint64) pull.Source {
+	return pull.Source{Stream: c.stream, Consumer: c.name, Filters: c.filters, After: after}
 }
 
 // active works until ctx ends or the pin is lost.
@@ -245,7 +281,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 	pace, taken := core.NewBackoff(), false
 	c.done = 0 // another process may have been active since
 	for {
-		before, err := c.reset(life, pin)
+		before, after, err := c.reset(life, pin)
 		if err != nil {
 			return err
 		}
@@ -257,7 +293,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 			}
 		}
 		if taken {
-			worked, err = c.stretch(ctx, life, pin, before)
+			worked, err = c.stretch(ctx, life, pin, before, after)
 		}
 		var failed pull.CallbackError
 		switch {
@@ -279,10 +315,10 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 	}
 }
 
-// stretch delivers batches until delivery is interrupted or h has not done all of one. worked reports whether anything
-// was done.
-func (c *consumption) stretch(ctx, life context.Context, pin string, before uint64) (worked bool, err error) {
-	f := pull.Start(c.conn, c.stream, c.name, 2*c.batch, 1, pull.Request{Group: consumeGroup, Pin: pin})
+// stretch delivers batches from behind a place until delivery is interrupted or h has not done all of one. worked
+// reports whether anything was done.
+func (c *consumption) stretch(ctx, life context.Context, pin string, before, after uint64) (worked bool, err error) {
+	f := pull.Start(c.conn, c.source(after), 2*c.batch, 1, pull.Request{Group: consumeGroup, Pin: pin})
 	defer f.Close()
 	c.working(f, nil)
 	defer func() { c.working(nil, slices.Concat(c.held, f.Waiting())) }()

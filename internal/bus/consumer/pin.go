@@ -39,21 +39,26 @@ const (
 
 // reset puts the consumer back to its ack floor, or behind what this process has done since it became active: a foreign
 // request may have moved the floor. Unacknowledged deliveries come again, in order, before newer ones.
-// It fails with errPinLost if another process has the pin. before is the last message that was delivered until now.
-func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err error) {
+// It fails with errPinLost if another process has the pin. before is the last message that was delivered until now,
+// after the one behind which delivery begins.
+func (c *consumption) reset(ctx context.Context, pin string) (before, after uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
 	c.settled(ctx)
 	info, err := c.info(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if pinned(info) != pin {
-		return 0, pull.ErrPinLost
+		return 0, 0, pull.ErrPinLost
 	}
 	c.confirm(time.Now())
 	to, before := c.resetTo(info.Delivered.Stream)
-	return before, c.call(ctx, "reset consumer", c.subject("RESET"), to, new(core.Nothing))
+	after = info.AckFloor.Stream
+	if place, ok := to.(resetRequest); ok {
+		after = place.Seq - 1
+	}
+	return before, after, c.call(ctx, "reset consumer", c.subject("RESET"), to, new(core.Nothing))
 }
 
 // settled waits until the broker has processed the sent acknowledgements: it processes them in order, and replies to

@@ -114,12 +114,14 @@ func (w *watch) run(ctx context.Context) error {
 		}
 	}
 	stream := core.KVStream(w.buckets.bucket(w.bk))
-	name, toCome, err := w.consumer(ctx, stream)
+	filter := cover(w.filters)
+	name, toCome, err := w.consumer(ctx, stream, filter)
 	if err != nil {
 		return err
 	}
 	defer pull.Forget(w.buckets.conn, stream, name)
-	f := pull.Start(w.buckets.conn, stream, name, pull.WindowMax, 1, pull.Request{})
+	from := pull.Source{Stream: stream, Consumer: name, Filters: []string{filter}}
+	f := pull.Start(w.buckets.conn, from, pull.WindowMax, 1, pull.Request{})
 	defer f.Close()
 	w.round++
 	w.live = false
@@ -160,7 +162,7 @@ func (w *watch) follow(ctx context.Context, f *pull.Flow, toCome int64) error {
 }
 
 // consumer makes the consumer and returns how many messages it will deliver that exist now.
-func (w *watch) consumer(ctx context.Context, stream string) (name string, toCome int64, err error) {
+func (w *watch) consumer(ctx context.Context, stream, filter string) (name string, toCome int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pull.SetupTimeoutMS*time.Millisecond)
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
@@ -173,7 +175,7 @@ func (w *watch) consumer(ctx context.Context, stream string) (name string, toCom
 		InactiveThreshold: watchIdleMax,
 	}
 	// A list of filters cannot be in the subject of the request, so permissions of users exclude it.
-	cfg.FilterSubject = cover(w.filters)
+	cfg.FilterSubject = filter
 	create := "CONSUMER.CREATE." + stream + "." + cfg.Name + "." + cfg.FilterSubject
 	var info jetstream.ConsumerInfo
 	req := pull.CreateConsumer{Stream: stream, Config: cfg, Action: "create"}

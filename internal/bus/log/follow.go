@@ -71,7 +71,8 @@ func (f *following) run(ctx context.Context) error {
 		return err
 	}
 	defer pull.Forget(f.log.conn, stream, name)
-	in := pull.Start(f.log.conn, stream, name, pull.WindowMax, 1, pull.Request{})
+	from := pull.Source{Stream: stream, Consumer: name, Filters: []string{f.filter}, After: f.next - 1}
+	in := pull.Start(f.log.conn, from, pull.WindowMax, 1, pull.Request{})
 	defer in.Close()
 	f.live(f.began)
 	for {

@@ -102,7 +102,8 @@ func (l *Log) endsOnce(ctx context.Context, filter string, fn func(subject strin
 	if info.NumPending == 0 {
 		return nil
 	}
-	f := pull.Start(l.conn, stream, cfg.Name, pull.ReplayWindowMax, 1, pull.Request{})
+	f := pull.Start(l.conn, pull.Source{Stream: stream, Consumer: cfg.Name, Filters: []string{filter}, Newest: true},
+		pull.ReplayWindowMax, 1, pull.Request{})
 	defer f.Close()
 	for {
 		soon, cancel := context.WithTimeout(ctx, pull.SilentMS*time.Millisecond)

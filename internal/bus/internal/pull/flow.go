@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ const (
 var (
 	ErrPinLost     = errors.New("another process has become the active one")
 	ErrInterrupted = errors.New("delivery interrupted")
+	ErrSilent      = fmt.Errorf("%w: no heart-beat", ErrInterrupted)
 )
 
 // Request is a request for messages, as the broker decodes it. Durations are nanoseconds.
@@ -63,16 +65,31 @@ type Delivery struct {
 	Pending uint64    // messages of the consumer still to come
 	At      time.Time // by the broker, when it was stored
 	Got     time.Time // by this process, when it arrived
+
+	// Of a gap, which has no Msg: deliveries did not arrive before that of message Seq.
+	after  uint64 // the message before the gap
+	number uint64 // the consumer's own number of the first one
+}
+
+// Source is what a consumer delivers: the messages of a stream that match one of the filters, from behind a place.
+type Source struct {
+	Stream, Consumer string
+	Filters          []string
+	After            uint64 // 0: from the beginning
+	// Newest: only the newest message of each subject, in a stream that has older ones. Deliveries that were traced
+	// are left out.
+	Newest bool
 }
 
 // Flow pulls from one consumer, a window of messages and of bytes ahead, and returns what has arrived. It ends, with a
 // reason, at the first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a
 // step back in the consumer's numbering, any unexpected status. It never recovers: its owner starts a new one from a
-// place known to be right. So its deliveries are in order and without gaps.
+// place known to be right. So its deliveries are in order and without gaps. Messages that the broker traced may be
+// missing in the numbering: they are read from the stream.
 type Flow struct {
 	conn    *core.Conn
 	uptime  core.Uptime // of the connection, in which it delivers
-	stream  string
+	from    Source
 	subject string // subject of pulls
 	ask     Request
 	window  int
@@ -93,9 +110,9 @@ type Flow struct {
 
 // Start starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
 // is unknown. A flow that could not start has ended: take returns the reason.
-func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask Request) *Flow {
-	f := &Flow{conn: c, uptime: c.Syncs.Uptime(), stream: stream, ask: ask, window: window, next: first,
-		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, received: time.Now(),
+func Start(c *core.Conn, from Source, window int, first uint64, ask Request) *Flow {
+	f := &Flow{conn: c, uptime: c.Syncs.Uptime(), from: from, ask: ask, window: window, next: first,
+		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + from.Stream + "." + from.Consumer, received: time.Now(),
 		news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
 	// before the check of the connection, so that no loss is missed
@@ -111,7 +128,7 @@ func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask 
 	if err == nil {
 		err = f.refill()
 	}
-	f.failLocked(core.Translate("pull from "+stream, err))
+	f.failLocked(core.Translate("pull from "+from.Stream, err))
 	go f.guard(status)
 	return f
 }
@@ -133,7 +150,7 @@ func (f *Flow) guard(status chan nats.Status) {
 			silent := f.asked > 0 && time.Since(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
 			f.mu.Unlock()
 			if silent {
-				f.Fail(fmt.Errorf("%w: no heart-beat", ErrInterrupted))
+				f.Fail(ErrSilent)
 				return
 			}
 		}
@@ -187,12 +204,15 @@ func (f *Flow) receive(m *nats.Msg) {
 	case err != nil:
 		f.failLocked(fmt.Errorf("%w: not a delivery: %w", ErrInterrupted, err))
 		return
-	case f.next != 0 && meta.Sequence.Consumer != f.next:
-		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", ErrInterrupted, meta.Sequence.Consumer,
-			f.next))
-		return
 	case meta.Sequence.Stream <= f.last:
 		f.failLocked(fmt.Errorf("%w: message %d came behind %d", ErrInterrupted, meta.Sequence.Stream, f.last))
+		return
+	case f.next != 0 && meta.Sequence.Consumer > f.next:
+		f.asked -= min(f.asked, int(meta.Sequence.Consumer-f.next))
+		f.buf = append(f.buf, Delivery{Seq: meta.Sequence.Stream, after: f.place(), number: f.next})
+	case f.next != 0 && meta.Sequence.Consumer < f.next:
+		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", ErrInterrupted, meta.Sequence.Consumer,
+			f.next))
 		return
 	}
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
@@ -248,7 +268,15 @@ func (f *Flow) refill() error {
 // only. Once the flow has ended it returns the reason and no messages.
 func (f *Flow) Take(ctx context.Context, most int) ([]Delivery, error) {
 	for {
-		if ds, err := f.poll(most); err != nil || len(ds) > 0 {
+		ds, err := f.poll(most)
+		if errors.Is(err, ErrSilent) {
+			return f.searchTraced(ctx, err)
+		}
+		if len(ds) > 0 && ds[0].Msg == nil {
+			f.fillGap(ctx, ds[0])
+			continue
+		}
+		if err != nil || len(ds) > 0 {
 			return ds, err
 		}
 		select {
@@ -266,10 +294,16 @@ func (f *Flow) poll(most int) ([]Delivery, error) {
 		return nil, f.err
 	}
 	n := min(most, len(f.buf))
+	if gap := slices.IndexFunc(f.buf[:n], func(d Delivery) bool { return d.Msg == nil }); gap >= 0 {
+		n = max(gap, 1)
+	}
 	if n == 0 {
 		return nil, nil
 	}
 	ds := f.buf[:n:n]
+	if ds[0].Msg == nil {
+		return ds, nil
+	}
 	f.buf = f.buf[n:]
 	for i := range ds {
 		f.held -= len(ds[i].Msg.Data) + messageBytes
@@ -288,12 +322,12 @@ func (f *Flow) poll(most int) ([]Delivery, error) {
 
 // Synced waits until taken deliveries are synced, where the broker syncs in groups.
 func (f *Flow) Synced(ctx context.Context, ds []Delivery) error {
-	return f.conn.Syncs.Await(ctx, f.uptime, f.stream, ds[len(ds)-1].Seq)
+	return f.conn.Syncs.Await(ctx, f.uptime, f.from.Stream, ds[len(ds)-1].Seq)
 }
 
 // Waiting returns the delivered messages that take has not returned.
 func (f *Flow) Waiting() []Delivery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.buf[:len(f.buf):len(f.buf)]
+	return slices.DeleteFunc(slices.Clone(f.buf), func(d Delivery) bool { return d.Msg == nil })
 }

@@ -26,7 +26,7 @@ func TestErrorsDoNotNameTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.NC.Close()
-	f := pull.Start(c, "HF_LOG", "ledger-1", 1, 0, pull.Request{})
+	f := pull.Start(c, pull.Source{Stream: "HF_LOG", Consumer: "ledger-1"}, 1, 0, pull.Request{})
 	defer f.Close()
 	_, err = f.Take(bustest.Within(t, bustest.Patience), 1)
 	if err == nil || !strings.Contains(err.Error(), "pull from HF_LOG: ") || strings.Contains(err.Error(), "ledger") {
@@ -51,7 +51,7 @@ func TestNoDeliveryBeginsToAFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := pull.Start(reader, stream, name, 8, 1, pull.Request{})
+	f := pull.Start(reader, pull.Source{Stream: stream, Consumer: name}, 8, 1, pull.Request{})
 	defer f.Close()
 	subscribed, reply := f.Subjects()
 	nc, js := bustest.Outsider(t, s)

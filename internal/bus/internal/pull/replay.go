@@ -81,7 +81,8 @@ func replayOnce(ctx context.Context, c *core.Conn, s *Span, fn func(*core.Raw) e
 		return nil
 	}
 	began := time.Now()
-	f := Start(c, s.Stream, name, ReplayWindowMax, 1, Request{})
+	f := Start(c, Source{Stream: s.Stream, Consumer: name, Filters: []string{s.Filter}, After: s.From - 1},
+		ReplayWindowMax, 1, Request{})
 	defer f.Close()
 	for {
 		ds, err := takeSoon(ctx, c, f, began)
@@ -118,6 +119,11 @@ func takeSoon(ctx context.Context, c *core.Conn, f *Flow, began time.Time) ([]De
 	}
 	if denied := c.Denied.Since(f.subject, began); denied != nil {
 		return nil, denied
+	}
+	if ctx.Err() == nil && soon.Err() != nil {
+		if ds, traced := f.searchTraced(ctx, err); traced == nil { // the last messages
+			return ds, nil
+		}
 	}
 	return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 }
