@@ -30,6 +30,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("deliveries of a person that move", w.deliveriesOfAPersonThatMove)
 	w.unharmed("resets by the broker", w.resets)
 	w.unharmed("resets with the names", w.resetsWithTheNames)
+	w.unharmed("traces", w.traces)
 	w.unharmed("in another's name", w.inAnothersName)
 	w.unharmed("roll-ups", w.rollUps)
 	w.unharmed("what others hear", w.eavesdrop)
@@ -41,6 +42,11 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("floods", w.floods)
 	w.unharmed("addresses of nodes", w.addresses)
 	w.unharmed("without a certificate", w.uncertified)
+	t.Run("then a death is noticed", func(t *testing.T) {
+		if took := w.noticed(t); took > noticedMax {
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // targets returns subjects at which a message of another user would do harm.
