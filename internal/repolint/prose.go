@@ -116,7 +116,7 @@ func proseApplies(f *File) bool {
 var textKinds = []string{".txtar", ".js", ".ts", ".py", ".css", ".html", ".yaml", ".yml", ".sh", ".tpl", ".conf"}
 
 // textNames are such files without one of these extensions.
-var textNames = []string{"NOTES.txt", "Makefile", "Dockerfile", ".ci/run"}
+var textNames = []string{"NOTES.txt", "Makefile", "Dockerfile", ".ci/run", ".ci/subjects"}
 
 // writtenHere reports whether a file is text of this repository that is neither a page, nor Go, nor a story: neither
 // printed by a program, nor of another project, nor a snippet that breaks a rule.
