@@ -28,7 +28,7 @@ golden_last = ./internal/reference/ ./internal/repolint/
 golden_kube = ./test/kube/
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures long mutate golden bench render
+.PHONY: help run test check fmt vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures recording long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,7 @@ vet: ## go vet
 	$(GO) vet -tags languages ./test/languages
 	$(GO) vet -tags agents ./test/agents
 	$(GO) vet -tags monitoring ./test/monitoring
+	cd test/board && $(GO) vet -tags recording .
 
 # The systems of a release. The packages of test/ need Linux.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -127,6 +128,9 @@ kube: ## check the Kubernetes manifests as the API server and Pod Security do (n
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures
 	cd test/board && HOLDFAST_BOARD_PICTURES=1 $(GO) test -count=1 -timeout $(TEST_TIME) -run 'TestPictures$$' .
+
+recording: ## record a real OpenCode that is killed at a permission, for the README (needs Chromium, npm and git); look at it
+	cd test/board && $(GO) test -tags recording -count=1 -timeout $(TEST_TIME) -run 'TestRecording$$' .
 
 long: ## the full crash, cluster, clock, power, simulation and board tests (several hours)
 	HOLDFAST_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...

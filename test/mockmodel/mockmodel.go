@@ -48,6 +48,9 @@ func Tool(name string, args any) Step { return Step{Calls: []Call{{name, args}}}
 // Summary is the name of the script for requests of a summary, which have no name of their own.
 const Summary = "summary"
 
+// Title is the name of the script for requests of a title.
+const Title = "title"
+
 // Message is one message of a conversation as the model was shown it.
 type Message struct {
 	Role  string
@@ -68,7 +71,8 @@ type Model struct {
 
 // Start returns a model on a free port of the loopback interface. Close it.
 func Start() *Model {
-	m := &Model{scripts: map[string][]Step{Summary: {Text("A summary of the conversation.")}},
+	m := &Model{scripts: map[string][]Step{Summary: {Text("A summary of the conversation.")},
+		Title: {Text("A title")}},
 		gates: map[string]chan struct{}{}, seen: map[string][][]Message{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", m.chat)
@@ -176,12 +180,12 @@ func (m *Model) next(c *conversation) Step {
 	if newest == "" {
 		return Text("There is no message.")
 	}
-	if strings.Contains(c.system, "title generator") {
-		return Text("A title")
-	}
 	name, behind := c.script()
 	if c.tools == 0 && (strings.Contains(c.system, "summar") || strings.Contains(newest, "summar")) {
 		name = Summary
+	}
+	if strings.Contains(c.system, "title generator") {
+		name, behind = Title, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
