@@ -972,7 +972,7 @@ func (r *follower) settledThere(session, prompt string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.translator.sessions[session]
-	return s != nil && s.prompts[prompt] != nil && s.prompts[prompt].done
+	return s != nil && s.prompts[prompt] != nil && s.prompts[prompt].done && !s.prompts[prompt].unsettled
 }
 
 // errOwed says that a decision did not reach the process that asked: a turn brings it.

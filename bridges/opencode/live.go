@@ -88,7 +88,9 @@ func (t *Translator) taken(id string, st *fold.State) {
 	}
 	for _, p := range s.prompts {
 		q := st.Prompts[p.id]
-		p.done = p.done || q == nil || q.Status != fold.Awaiting
+		if !p.done && (q == nil || q.Status != fold.Awaiting) {
+			p.done, p.unsettled = true, true
+		}
 		p.turn = nil
 	}
 	for _, m := range s.messages {
@@ -179,7 +181,9 @@ func (t *Translator) Compare(at time.Time, id string, n *Snapshot) []Step {
 	}
 	t.release(s)
 	for _, key := range s.orderedPrompts {
-		if p := s.prompts[key]; !p.done && !asked[key] {
+		p := s.prompts[key]
+		p.unsettled = p.unsettled && asked[key]
+		if !p.done && !asked[key] {
 			p.done = true
 			t.add(s, t.at, events.PromptWithdrawn{Prompt: p.id, Reason: reasonUnseen})
 		}

@@ -29,6 +29,7 @@ type prompt struct {
 	call      *call
 	questions []events.Question
 	done      bool
+	unsettled bool // done in the log: recovery took the session. The server may still wait for the decision
 	feedback  string
 	reply     string     // what OpenCode has replied: of a permission its word, of a question "", or reject
 	labels    [][]string // of a question: the answers that OpenCode has replied
@@ -168,6 +169,9 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 func (t *Translator) settle(s *session, id string) *prompt {
 	p := s.prompts[id]
 	if p == nil || p.done {
+		if p != nil {
+			p.unsettled = false
+		}
 		t.report.Late++
 		return nil
 	}

@@ -111,6 +111,67 @@ func TestLiveRefusedByAJoinedRun(t *testing.T) {
 	}
 }
 
+// takenWhileRefused has OpenCode refuse a decision, and recovery take the session while the bridge sends it again. The
+// run continues as a turn that names the decision, and the bridge still sends it.
+func (st *stage) takenWhileRefused() {
+	st.t.Helper()
+	st.run("ses_1", "msg_1", "call_1", "question")
+	st.question("ses_1", "que_1", "msg_1", "call_1")
+	st.until("ses_1", "a question waits", awaits(1))
+	st.set(func() { st.refuse["que_1/reply"] = http.StatusForbidden })
+	st.answer("ses_1", "que_1", "q1", "SQLite")
+	refused := func(what string, n int) {
+		st.t.Helper()
+		natstest.Until(st.t, what, func() bool { return len(st.made("question/que_1/reply")) > n })
+	}
+	refused("it was refused", 0)
+	st.recover("ses_1", events.ToolInterrupted{Call: "call_1", Reason: events.ReasonOwnerLost,
+		Outcome: events.OutcomeUnknown}, events.TurnInterrupted{Turn: "msg_1", Reason: events.ReasonOwnerLost})
+	st.until("ses_1", "the run is a turn again", func(s *fold.State) bool { return s.Owned && s.Turn != nil })
+	refused("it was refused again", len(st.made("question/que_1/reply"))+1)
+}
+
+// The server takes the decision as soon as it can.
+func TestLiveTakenWhileRefused(t *testing.T) {
+	st := newStage(t)
+	st.bridge()
+	st.takenWhileRefused()
+	st.set(func() { delete(st.refuse, "que_1/reply") })
+	natstest.Until(t, "the server has the answer", func() bool {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		return st.prompts["que_1"] == nil
+	})
+	st.runOn()
+	if end := st.until("ses_1", "the turn completed", completed); end.LastTurn.OfTurn != "msg_1" {
+		t.Errorf("the last turn is %+v", end.LastTurn)
+	}
+}
+
+// The bridge sends it no more once the server says, or shows, that its agent has another decision.
+func TestLiveTakenWhileRefusedAndSettled(t *testing.T) {
+	for name, settle := range map[string]func(*stage){
+		"by an event": func(st *stage) {
+			st.emit("question.replied", object{"sessionID": "ses_1", "requestID": "que_1",
+				"answers": [][]string{{"x"}}})
+		},
+		"while the bridge was not connected": func(st *stage) {
+			st.set(func() { delete(st.prompts, "que_1") })
+			st.cut()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newStage(t)
+			log := st.logs()
+			st.takenWhileRefused()
+			settle(st)
+			natstest.Until(t, "the bridge sends it no more", func() bool {
+				return log.has("OpenCode does not have the decision")
+			})
+		})
+	}
+}
+
 // A refusal that says nothing of the request is no refusal of it.
 func TestPassingRefusals(t *testing.T) {
 	for status, want := range map[int]bool{http.StatusBadRequest: true, http.StatusForbidden: true,
