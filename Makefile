@@ -28,7 +28,7 @@ golden_last = ./internal/reference/ ./internal/repolint/
 golden_kube = ./test/kube/
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures recording long mutate golden bench render
+.PHONY: help run test check fmt subjects vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures recording long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,10 +59,13 @@ test: ## all tests that need nothing but Go
 	$(GO) test $(UNVETTED) -p $(CORES) -parallel $(PARALLEL) -timeout $(TEST_TIME) $(KILLERS)
 	$(GO) test $(UNVETTED) -timeout $(TEST_TIME) ./test/$(MEASURED)
 
-check: fmt vet lint test cell ## what has to hold before a commit
+check: fmt vet lint subjects test cell ## what has to hold before a commit
 
 fmt: ## is everything formatted
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi
+
+subjects: ## do the subjects of the newest commits say package and change
+	.ci/subjects
 
 vet: ## go vet
 	$(GO) vet ./...
