@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/sidecar"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -599,6 +598,7 @@ func TestOptionsFail(t *testing.T) {
 func TestFailures(t *testing.T) {
 	w := newWorld(t)
 	p, _, _ := w.works(object{})
+	w.request("ledger", "configure", object{"policy": object{"auto_retry": false}, "by": "ada"})
 	for n, c := range []struct {
 		e    sidecar.Error
 		kind string
@@ -627,10 +627,6 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%+v: %+v, want %s", c.e, e, c.kind)
 		} else if c.e.Message == "" && c.e.Data == nil && e.Text != "the agent named no reason" {
 			t.Errorf("%q", e.Text)
-		}
-		if failure.Retryable(c.kind) { // the next message would wait for the retry
-			w.until("the plan of a retry", (*session.State).RetryPlanned)
-			w.request("retry", "cancel", object{"by": "ada"})
 		}
 	}
 }
