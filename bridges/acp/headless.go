@@ -34,6 +34,9 @@ type Headless struct {
 	Ready func(*fold.State)
 	// Text gets what the agent says in a turn, in pieces.
 	Text func(piece string)
+	// Asked is called when a permission or a question of the agent is in the log, and waits for a person. It is called
+	// again if the session was lost meanwhile and is taken again.
+	Asked func(events.PromptRequested)
 }
 
 // requested is a turn that the log has begun, and the request that the agent gets for it.
@@ -55,6 +58,7 @@ func (c *Headless) Run(ctx context.Context) error {
 	r.takes = func(ctx context.Context, st *store) error {
 		s, err := st.h.Claim(ctx, c.Session)
 		if err == nil {
+			st.asked = c.Asked
 			st.has(s)
 			e.claimed <- claimed{st.h, s}
 		}

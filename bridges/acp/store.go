@@ -37,7 +37,8 @@ type store struct {
 	cfg     harness.Config
 	wait    time.Duration
 	warn    func(string)
-	ctx     context.Context // ends when the run has left
+	asked   func(events.PromptRequested) // of a [Headless]; nil: an editor shows the prompts
+	ctx     context.Context              // ends when the run has left
 	cancel  context.CancelFunc
 	decided chan decision
 	stops   chan stopped
@@ -541,6 +542,9 @@ func (st *store) ask(r *record, f events.PromptRequested) {
 	st.mu.Unlock()
 	if asked {
 		return
+	}
+	if st.asked != nil {
+		st.asked(f)
 	}
 	s, in := r.s, r.s.State()
 	p := harness.Prompt{ID: f.Prompt, Call: f.Call, Kind: f.PromptKind, Title: f.Title, Questions: f.Questions,

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/agent"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -75,7 +76,8 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 		}
 		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
 		c := &acp.Headless{Session: id, Dir: dir, Ready: func(st *session.State) { say(ready(st)) },
-			Text: func(s string) { _, _ = fmt.Fprint(a.Stdout, terminal.CleanLines(s)) },
+			Text:  func(s string) { _, _ = fmt.Fprint(a.Stdout, terminal.CleanLines(s)) },
+			Asked: func(f events.PromptRequested) { say(awaits(harnessID+"/"+id, f.Prompt, f.PromptKind, f.Title)) },
 			Runner: acp.Runner{Command: agent.Command{Path: args[1], Args: args[2:], Stderr: a.Stderr}, Content: level,
 				Connect: a.timeout, Wait: wait, Restarts: restarts, Warn: say, AskTool: tool,
 				Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
@@ -89,13 +91,24 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 // ready says what the agent of a session without an editor waits for.
 func ready(st *session.State) string {
 	said := fmt.Sprintf("the agent has session %s", st.Ref())
-	switch {
+	switch open := st.PendingPrompts(); {
+	case len(open) > 0:
+		p := st.Prompts[open[0]]
+		return said + ", and " + awaits(st.Ref().String(), open[0], p.Kind, "")
 	case st.Pending.Turn != nil:
 		return said + ", and continues it"
 	case st.Phase == session.Interrupted:
 		return fmt.Sprintf("%s, which was interrupted: holdfast resume %s continues it", said, st.Ref())
 	}
 	return fmt.Sprintf("%s: holdfast send %s brings it a message", said, st.Ref())
+}
+
+// awaits says that a prompt waits for a person, and with which command it is answered.
+func awaits(session, prompt string, kind events.PromptKind, title string) string {
+	if title = terminal.Clean(title); title != "" {
+		title = ": " + title
+	}
+	return fmt.Sprintf("a %s waits%s: holdfast answer %s %s", kind, title, session, prompt)
 }
 
 // unavailable returns the error of a session that this process cannot have in the words of a person.

@@ -96,9 +96,12 @@ func TestRunsWithoutAnEditor(t *testing.T) {
 	if code == 0 || !strings.Contains(said, "is open in an editor") {
 		t.Errorf("a second run: exit %d: %s", code, said)
 	}
+	x.saw("and a permission waits: holdfast answer " + id + " " + prompt)
 	x.do("answer", id, prompt, "Allow")
 	turn := x.agent.gets("The user has now answered: Allow")
-	x.do("answer", id, x.permits(c, harness), "Allow")
+	next := x.permits(c, harness)
+	x.saw("a permission waits: rm: holdfast answer " + id + " " + next)
+	x.do("answer", id, next, "Allow")
 	x.agent.gets(`"optionId":"yes"`)
 	x.ends(turn, "first")
 	x.over(1, session.OutcomeCompleted)
