@@ -476,3 +476,57 @@ func TestRelayInOrder(t *testing.T) {
 		t.Errorf("%v: the permission is %s", err, e.Outcome)
 	}
 }
+
+// A turn whose look at OpenCode is old does not send a decision that the end of its call was compared with.
+func TestNoDecisionIsSentAfterItsCall(t *testing.T) {
+	st := newStage(t)
+	h, err := harness.Connect(t.Context(), harness.Config{ID: "oc", URL: st.server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Abandon()
+	s, err := h.Open(t.Context(), "ses_1", harness.OpenOptions{})
+	if err == nil {
+		err = s.Relay(t.Context(), events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+			events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"},
+			events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
+				Delivery: events.DeliverToolResult})
+	}
+	st.reject("p1", "")
+	natstest.Until(t, "the process to read it", func() bool { return len(s.State().PendingPrompts()) == 0 })
+	r := &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
+		log: slog.New(slog.DiscardHandler)}
+	if err == nil {
+		err = r.relay(t.Context(), s, []events.Fact{events.ToolFailed{Call: "c1",
+			Error: events.Failure{Kind: kindRejected}}},
+			[]callEnd{{session: "ses_1", call: "c1", state: toolState{Status: partError, Error: rejectedText}}})
+	}
+	if err != nil || r.process.decides("p1", "ses_1") {
+		t.Errorf("the decision would be sent again (%v)", err)
+	}
+}
+
+// The end of a call refuses no decision of its turn that an owner has given a receipt for: the agent has it.
+func TestDecisionsOfACall(t *testing.T) {
+	st := &fold.State{Turn: &fold.Turn{ID: "t2", Prompts: []fold.Carried{{Prompt: "had", Had: 1}, {Prompt: "owed"},
+		{Prompt: "other"}}}}
+	for prompt, call := range map[string]string{"had": "call_1", "owed": "call_1", "other": "call_2"} {
+		st.Recent = append(st.Recent, fold.Ending{Entity: fold.EntityPrompt, ID: prompt, Call: call})
+	}
+	if got := decisionsOf(st, "call_1"); !slices.Equal(got, []string{"owed"}) {
+		t.Errorf("looked at: %v", got)
+	}
+}
+
+// A recording keeps no ends of calls: nothing reads them.
+func TestEndsOfARecording(t *testing.T) {
+	for name, tr := range map[string]*Translator{"recorded": NewTranslator(), "living": NewLiveTranslator()} {
+		for _, r := range script(slices.Concat(begun, []string{tool("p2", "c1", running),
+			tool("p2", "c1", `{"status":"completed","output":"x"}`)})...) {
+			tr.Translate(r)
+		}
+		if got := len(tr.ends()); (got > 0) != tr.live {
+			t.Errorf("%s: %d ends are kept", name, got)
+		}
+	}
+}
