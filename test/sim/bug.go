@@ -126,6 +126,8 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 		}
 	case MessagesForgotten:
 		s.Recent = slices.DeleteFunc(s.Recent, func(e session.Ending) bool { return e.Entity == session.EntityMessage })
+	case DismissedDropped:
+		dropDismissed(s, c)
 	case StopReleased:
 		if is[events.MessageWithdrawn](c) {
 			s.HeldSeq, s.StoppedSeq = 0, 0
@@ -149,6 +151,22 @@ func dropOwed(s *session.State, pending string, c *events.Commit) {
 		last := *l
 		last.Prompts = nil
 		s.LastTurn = &last
+	}
+}
+
+// dropDismissed forgets what a commit dismisses.
+func dropDismissed(s *session.State, c *events.Commit) {
+	for i := range c.Events {
+		f, ok := c.Events[i].Fact.(events.PromptDismissed)
+		if !ok {
+			continue
+		}
+		delete(s.Prompts, f.Prompt)
+		if s.Turn != nil {
+			s.Turn.Prompts = slices.DeleteFunc(slices.Clone(s.Turn.Prompts), func(c session.Carried) bool {
+				return c.Prompt == f.Prompt
+			})
+		}
 	}
 }
 

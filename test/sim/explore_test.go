@@ -62,10 +62,10 @@ func worlds() map[string]explorer.Config {
 // troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
-		"refusals": {GaveUp: 2, Careless: 1, Stops: 1, Requests: 1, Refusals: 1},
+		"refusals": {GaveUp: 2, Careless: 1, Stops: 1, Requests: 1, Refusals: 1, Dismissals: 1},
 		"everything": {Crashes: 2, Freezes: 1, Lapses: 2, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
 			Requests: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1, Doubts: 1, Splits: 1,
-			Refusals: 1, Ends: 1, Appends: 1, Rewords: 1, Options: 1, Fulls: 1},
+			Refusals: 1, Ends: 1, Appends: 1, Rewords: 1, Options: 1, Fulls: 1, Dismissals: 1},
 		"deaths":   {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
 		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1, Fulls: 1},
 		"claims":   {Lapses: 3, Doubts: 2, Splits: 2, GaveUp: 1},
@@ -284,6 +284,8 @@ func TestTheExplorerFindsBugsOfCalls(t *testing.T) {
 	finds(t, "one of them in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
 	finds(t, "two questions in a call", sim.CallEndsUnread, "V15: a person decided", 8, troubles()["calls"])
 	finds(t, "a call in the background", sim.CallTakenNotRecorded, "V15: a person decided", 9, troubles()["calls"])
+	finds(t, "one of them in a call", sim.CallTakenEndsUnread, "V15: a person decided", 10,
+		explorer.Bounds{Crashes: 1, Starts: 1, Appends: 1, Ends: 1})
 }
 
 func TestTheExplorerFindsBugsOfAppends(t *testing.T) {
@@ -296,6 +298,14 @@ func TestTheExplorerFindsBugsOfOptions(t *testing.T) {
 		explorer.Bounds{Careless: 1, Refusals: 1, Messages: 1, Options: 1})
 	finds(t, "a question outside of turns", sim.OptionsWithout, "V15: a person decided", 10,
 		explorer.Bounds{GaveUp: 1, Messages: 1, Options: 1})
+	finds(t, "a question outside of turns", sim.FreeOptionsWithout, "V15: a person decided", 8,
+		explorer.Bounds{Crashes: 1, Starts: 1, Options: 1})
+}
+
+// TestTheExplorerFindsADismissalThatIsDropped: an agent is to learn of a dismissal as of any decision.
+func TestTheExplorerFindsADismissalThatIsDropped(t *testing.T) {
+	finds(t, "two questions without calls", sim.DismissedDropped, "V15: a person decided", 6,
+		explorer.Bounds{Crashes: 1, Starts: 1, Dismissals: 1})
 }
 
 func TestTheExplorerFindsBugsOfAFullLog(t *testing.T) {

@@ -94,6 +94,9 @@ const (
 	RefusedStays         // the next attempt of a turn brings a decision that the turn has refused
 	ShownIgnored         // a decision counts for another question than the one that the person saw
 	MessagesForgotten    // a message that is sent again is carried out again
+	DismissedDropped     // a dismissal is not kept for the agent
+	FreeOptionsWithout   // as OptionsWithout, in a session without an owner
+	CallTakenEndsUnread  // as CallEndsUnread, for a call of the open turn that the process has taken by Append
 )
 
 // String is the bug's name.
@@ -115,7 +118,9 @@ func (b Bug) String() string {
 		"a call ends without its decision", "a call taken by Append, and not said", "appended, and not attended",
 		"options of a turn as it was",
 		"options of a turn without what came since", "a full log fences", "refused, and brought again",
-		"an answer to an older question counts", "a message sent again is new"}[b]
+		"an answer to an older question counts", "a message sent again is new",
+		"a dismissal is dropped", "options for a free session without what came since",
+		"a call taken by Append ends unread"}[b]
 }
 
 // Times of the make-believe world.

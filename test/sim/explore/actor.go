@@ -47,6 +47,15 @@ func (s *state) reject(i int) bool {
 	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
 }
 
+func (s *state) dismiss(i int) bool {
+	if s.spent.dismissals >= s.cfg.Most.Dismissals {
+		return false
+	}
+	s.spent.dismissals++
+	d, err := s.st.Dismiss(request.Dismiss{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, By: people[i]}, s.source)
+	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
+}
+
 func (s *state) stop() bool {
 	if s.spent.stops >= s.cfg.Most.Stops {
 		return false

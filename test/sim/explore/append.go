@@ -2,6 +2,7 @@ package explore
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -31,7 +32,8 @@ func (s *state) endCall(p *process) bool {
 		}
 		_, brings := s.st.Carries(a.Prompt)
 		brings = brings && q.Turn != s.st.Turn.ID
-		if q.Status != session.Awaiting && !p.returned[i] && !brings && s.cfg.Bug != sim.CallEndsUnread {
+		bug := s.cfg.Bug == sim.CallEndsUnread || s.cfg.Bug == sim.CallTakenEndsUnread && p.took && s.holdsCall(p)
+		if q.Status != session.Awaiting && !p.returned[i] && !brings && !bug {
 			return false
 		}
 	}
@@ -54,6 +56,7 @@ func (s *state) appendCall(p *process) bool {
 	}
 	s.spent.appends++
 	s.add(p, events.ToolStarted{Call: call, Turn: c.Turn, Name: c.Name, Background: c.Background})
+	p.took = s.cfg.Bug == sim.CallTakenEndsUnread
 	for i, a := range s.cfg.Asks {
 		if a.Call == call && s.cfg.Bug != sim.CallTakenNotRecorded {
 			p.leave(s, i)
@@ -173,11 +176,12 @@ func (s *state) makeRoom() bool {
 	return true
 }
 
-// choose asks Worker.Options about the requested turn, in a session of this process. The decisions that the turn brings
-// are read before that.
+// choose asks Worker.Options about the requested turn, in a session of this process or in one without an owner. The
+// decisions that the turn brings are read before that.
 func (s *state) choose(p *process) bool {
 	st := s.st
-	if !s.runs(p) || p.phase != ready && !p.again || p.options != nil || st.Pending.Stop != nil || !s.takeable() ||
+	own := s.runs(p) && (p.phase == ready || p.again)
+	if !own && !s.free(p) || p.options != nil || st.Pending.Stop != nil || !s.takeable() ||
 		s.withdraws(p) || s.spent.options >= s.cfg.Most.Options {
 		return false
 	}
@@ -190,30 +194,39 @@ func (s *state) choose(p *process) bool {
 
 // takeChosen takes the turn when Worker.Options has returned, unless it is no longer as it was: then Work asks again.
 func (s *state) takeChosen(p *process) bool {
-	if p.options == nil || !s.runs(p) {
+	if p.options == nil || !s.runs(p) && !s.free(p) {
 		return false
 	}
 	f := *p.options
 	p.options = nil
-	s.storeRest(p)
-	s.receive(p)
+	if p.mine {
+		s.storeRest(p)
+		s.receive(p)
+	}
 	t := s.st.Pending.Turn
-	if t == nil || t.ID != f.Turn && f.Turn != s.started(s.st).Turn || !s.takeable() || s.changed(&f) {
+	if t == nil || t.ID != f.Turn && f.Turn != s.started(s.st).Turn || !s.takeable() || s.changed(p, &f) {
 		s.record("process %s has the options of a turn that is no longer as it was", s.name(p))
 		return true
 	}
-	s.add(p, f)
+	s.takeWork(p, f)
 	s.endHandler(p)
 	p.turn = s.st.Turn.ID
 	return true
 }
 
+// free reports whether the session has no owner, and this process may take it with its work.
+func (s *state) free(p *process) bool {
+	return p.phase == ready && !p.mine && !p.stopped && !p.held && s.lease(p.inc).health == live && !s.st.Owned &&
+		s.st.Claimable(fmt.Sprint(p.inc))
+}
+
 // changed reports whether the requested turn brings something else than when it was read.
-func (s *state) changed(f *events.TurnStarted) bool {
+func (s *state) changed(p *process, f *events.TurnStarted) bool {
 	now := s.started(s.st)
 	gone := slices.ContainsFunc(f.Prompts, func(id string) bool { return !slices.Contains(now.Prompts, id) })
 	more := slices.ContainsFunc(now.Prompts, func(id string) bool { return !slices.Contains(f.Prompts, id) })
-	return gone && s.cfg.Bug != sim.OptionsOfBefore || more && s.cfg.Bug != sim.OptionsWithout
+	without := s.cfg.Bug == sim.OptionsWithout || s.cfg.Bug == sim.FreeOptionsWithout && !p.mine
+	return gone && s.cfg.Bug != sim.OptionsOfBefore || more && !without
 }
 
 // takeable reports whether a requested turn may be taken now.

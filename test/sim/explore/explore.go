@@ -89,6 +89,7 @@ type Bounds struct {
 	Rewords        uint8 // open questions that get another text
 	Options        uint8 // turns that a process takes after it has asked Worker.Options
 	Fulls          uint8 // times at which the log is full
+	Dismissals     uint8
 }
 
 // Config says what to explore.
@@ -158,6 +159,7 @@ func (c *Config) steps() []step {
 	for k := range promptsN {
 		add("answer", func(s *state) bool { return s.answer(k) })
 		add("reject", func(s *state) bool { return s.reject(k) })
+		add("dismiss", func(s *state) bool { return s.dismiss(k) })
 	}
 	add("stop", (*state).stop)
 	for _, name := range []string{"send", "withdraw", "now", "resume"} {

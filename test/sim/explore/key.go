@@ -325,7 +325,7 @@ func (k *keyer) processes(s *state) {
 		own.number(order(p.inc))
 		own.id(p.turn)
 		own.flags(slices.Concat(p.asking[:], p.todo[:], p.returned[:], p.receipt[:], p.late[:], p.unsaid[:])...)
-		own.flags(p.appended[:]...)
+		own.flags(append(p.appended[:], p.took)...)
 		own.chosen(p.options)
 		own.lease(s, p.inc)
 		own.claim(s, i, order)

@@ -75,6 +75,7 @@ type process struct {
 	receipt  [promptsN]bool // the receipt is still to be stored
 	late     [promptsN]bool // an Ask still waits after its turn has completed
 	unsaid   [promptsN]bool // no Ask waits for a question outside of turns, and the log is to say so
+	took     bool           // it has taken the call by Append, in a world with a bug
 	appended [promptsN]bool // the program has requested the question without an Ask, and reads the decision by itself
 
 	options *events.TurnStarted // Worker.Options is asked about this turn; never changed in place
@@ -84,7 +85,7 @@ type process struct {
 type spent struct {
 	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, requests, rejects, itself,
 	careless, policies, fills, doubts, splits, refusals, ends, appends,
-	rewords, options, fulls uint8
+	rewords, options, fulls, dismissals uint8
 }
 
 // fate is what became of a decision.
@@ -97,6 +98,7 @@ const (
 	received       // a model's context has it
 	overtaken      // by a later act of a person
 	promised       // a person has resumed the session for it
+	dismissed      // it calls for no turn: the next one names it
 )
 
 // due reports whether a person got 200 for a decision that no model has.
@@ -254,7 +256,9 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 		case events.PromptRejected:
 			s.decide(f.Prompt)
 		case events.PromptDismissed:
-			s.decide(f.Prompt)
+			if i := s.cfg.index(f.Prompt); i >= 0 {
+				s.fates[i] = dismissed
+			}
 		case events.ToolCompleted:
 			s.callEnds(f.Call, e.Derived || string(f.Output) == withoutDecision)
 		case events.ToolFailed:
