@@ -335,12 +335,7 @@ func (c *cell) state(harness, id string) *session.State {
 // until waits until a session is as it should be.
 func (c *cell) until(harness, id, what string, ok func(*session.State) bool) *session.State {
 	c.t.Helper()
-	var st *session.State
-	natstest.Until(c.t, what, func() bool {
-		st = c.state(harness, id)
-		return ok(st)
-	})
-	return st
+	return natstest.UntilSession(c.t, c.bus, events.Ref{Harness: harness, Session: id}, what, ok)
 }
 
 // facts returns the facts of a session, each as its kind and its data.
