@@ -403,6 +403,23 @@ func TestStuck(t *testing.T) {
 		}},
 		"a queue that a person stopped": {"", true,
 			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
+		"a stop, and a turn of a person that was not begun": {"", true, func(s *story) {
+			s.sent("a")
+			s.stops("t")
+			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson},
+				events.TurnStarted{Turn: "v", Synthetic: true})
+			s.harness(events.PromptRequested{Prompt: "p", Turn: "v", PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+			s.service(events.WriterReconciler, events.SessionOrphaned{Incarnation: "1", Reason: events.ReasonOwnerLost})
+			s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", By: "ada", Owed: true},
+				events.TurnRequested{Turn: "u", Cause: events.CauseAnswer, OfTurn: "v", Prompt: "p"})
+			s.harness(events.SessionClaimed{Incarnation: "1"})
+			s.harness(events.TurnStarted{Turn: "v"}, events.PromptDelivered{Prompt: "p"})
+			s.cut("v")
+			s.asks("w", events.CauseResume, "v")
+			s.harness(events.TurnStarted{Turn: "w", Cause: events.CauseResume, OfTurn: "v"},
+				events.TurnCompleted{Turn: "w"})
+		}},
 		"and one that continues": {"V10", true, func(s *story) {
 			s.sent("a")
 			s.harness(events.TurnCompleted{Turn: "t"})
