@@ -130,7 +130,8 @@ func TestSeveralPromptsOfATurn(t *testing.T) {
 		w.person(f.Prompt, events.PromptAnswered{Prompt: f.Prompt, By: "ada", Answers: []events.Answer{
 			{Question: events.PermissionQuestion, Selected: []string{"Allow"}}}})
 		if n == 0 {
-			w.agent(notify(`"sessionUpdate":"agent_message_chunk"`)) // the process has not read the first answer
+			// the process has not read the first answer
+			w.agent(notify(`"sessionUpdate":"agent_message_chunk"`))
 		}
 	}
 	a.run()
@@ -314,7 +315,8 @@ func TestCallsOfTheDead(t *testing.T) {
 	if got := failed(); !slices.Equal(got, []string{"c2", "c4"}) {
 		t.Errorf("%v failed", got)
 	}
-	w.agent(notify(`"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"`)) // of the dead process
+	// of the dead process
+	w.agent(notify(`"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"`))
 	w.decide()
 	if got := failed(); !slices.Equal(got, []string{"c2", "c4", "c1"}) {
 		t.Errorf("%v failed", got)
@@ -825,7 +827,8 @@ func TestTurnEnded(t *testing.T) {
 		t.Errorf("lines %s", w.lines)
 	}
 	w.agent(agentDone)
-	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1)) // waits: the agent works on the other one
+	// waits: the agent works on the other one
+	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
 	if w.count(Agent, methodPrompt) != 0 {
 		t.Error("the agent has two requests of a session")
 	}
@@ -1083,7 +1086,8 @@ func TestShownAgain(t *testing.T) {
 			t.Error("an answered prompt is shown")
 		}
 	}
-	w := asked(t) // of another session, and one that the editor has answered while the log has not
+	// of another session, and one that the editor has answered while the log has not
+	w := asked(t)
 	w.editor(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s2"}}`)
 	w.reply(methodLoad, `"result":{}`)
 	w.proxy.FromEditor(w.now(), fmt.Appendf(nil, editorGrants, w.id(Editor, methodPermission)))

@@ -66,7 +66,8 @@ func TestFormsAreOffered(t *testing.T) {
 	if got := w.to(Agent)[0]; !strings.Contains(got, `"clientCapabilities":{ "fs" : {}}`) {
 		t.Errorf("people cannot answer, and the agent got %s", got)
 	}
-	w.agent(fmt.Sprintf(agentElicits, schemaOne)) // of a session that is not known: as without the proxy
+	// of a session that is not known: as without the proxy
+	w.agent(fmt.Sprintf(agentElicits, schemaOne))
 	if got := w.to(Editor); len(got) != 1 || !strings.Contains(got[0], methodElicitation) {
 		t.Errorf("the editor got %v", got)
 	}

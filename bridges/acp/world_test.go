@@ -116,7 +116,8 @@ func (w *world) do(steps []Step) {
 	for {
 		i := slices.IndexFunc(w.decided, func(d decided) bool { return w.owned[w.of[d.prompt]] })
 		if i < 0 {
-			return // no process owns the session: the next one has the decision when it has taken it
+			// no process owns the session: the next one has the decision when it has taken it
+			return
 		}
 		d := w.decided[i]
 		w.decided = slices.Delete(w.decided, i, i+1)

@@ -182,7 +182,8 @@ func TestRestoreDrill(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.output(late, "after")
-	runAs(t, login(d.srv, "phoenix"), exitFailed, "restore", file) // onto a cell that is there
+	// onto a cell that is there
+	runAs(t, login(d.srv, "phoenix"), exitFailed, "restore", file)
 	d.stop()
 	d.loseDisk()
 	d.restores(dir, file)

@@ -204,7 +204,8 @@ func (b *reader) open(trust *tls.Config, cookies, origin, person string) (*nats.
 	opts := nats.GetDefaultOptions()
 	opts.Url = strings.Replace(b.base, "https://", "wss://", 1) + "/nats"
 	opts.TLSConfig, opts.AllowReconnect, opts.InboxPrefix = trust, false, "_INBOX.hf.person."+person
-	opts.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // the broker's refusals
+	// the broker's refusals
+	opts.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
 	opts.WebSocketConnectionHeaders = http.Header{"Cookie": {cookies}, "Origin": {origin}}
 	return opts.Connect()
 }

@@ -241,7 +241,8 @@ func words(text string) (all [][]string) {
 func calls(text string) (all [][]string) {
 	for _, c := range words(text) {
 		at := slices.IndexFunc(c, func(w string) bool { return w == "holdfast" || w == "./bin/holdfast" })
-		other := func(w string) bool { return !strings.Contains(w, "=") && w != "do" } // neither a variable nor a loop
+		// neither a variable nor a loop
+		other := func(w string) bool { return !strings.Contains(w, "=") && w != "do" }
 		if at < 0 || slices.ContainsFunc(c[:at], other) {
 			continue // a word of another command
 		}

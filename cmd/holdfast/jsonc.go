@@ -137,7 +137,8 @@ func objectAt(plain []byte, at place) (open int, members map[string]place, err e
 // plainJSON returns JSON with spaces in place of comments and of commas behind a last element. All offsets stay.
 func plainJSON(text []byte) ([]byte, error) {
 	plain := bytes.Clone(text)
-	comma, before := -1, byte(0) // the last comma with nothing behind it, and what is in front of it
+	// the last comma with nothing behind it, and what is in front of it
+	comma, before := -1, byte(0)
 	last := byte(0)
 	for i := 0; i < len(plain); i++ {
 		switch c := plain[i]; c {

@@ -260,7 +260,8 @@ func exitCode(err error) int {
 
 // complain prints an error with its advice; as one JSON object with --json.
 func (a *app) complain(err error) {
-	text := plain(strings.ReplaceAll(err.Error(), "\n", "; ")) // a name in it may have a line break
+	// a name in it may have a line break
+	text := plain(strings.ReplaceAll(err.Error(), "\n", "; "))
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	if advice := a.advice(err); advice != "" {
 		text += "\n  " + advice
@@ -272,7 +273,8 @@ func (a *app) complain(err error) {
 		}
 		body, encodeErr := json.Marshal(v)
 		if encodeErr == nil {
-			_, _ = io.WriteString(a.beside, escaped(string(body))+"\n") // a line of JSON is not broken
+			// a line of JSON is not broken
+			_, _ = io.WriteString(a.beside, escaped(string(body))+"\n")
 			return
 		}
 	}

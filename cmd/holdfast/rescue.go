@@ -71,7 +71,8 @@ func rescueCommand(a *app) *cobra.Command {
 		"the data `directory` of a `holdfast up` that does not run; by default the broker is asked")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
-			a.patience = rebuildTimeout // to read all; a broker that is not there is missed sooner
+			// to read all; a broker that is not there is missed sooner
+			a.patience = rebuildTimeout
 		}
 		found, err := a.rescue(cmd.Context(), args[0], data)
 		if err != nil {

@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	noAccount := natstest.Start(t,
 		natstest.Settings(t, `accounts { A { users: [{user: a, password: a}] } }`+"\nno_auth_user: a\n"))
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and says nothing
+	// it accepts connections, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func shellAgent(t *testing.T, url, script string) (agent *exec.Cmd, toSidecar io
 	agent = exec.CommandContext(ctx, "sh", "-c", script)
 	agent.ExtraFiles = []*os.File{in}
 	agent.Env = append(os.Environ(), "HOLDFAST_NATS="+url)
-	read, write, err := os.Pipe() // not closed by Wait, which returns before the sidecar has ended
+	// not closed by Wait, which returns before the sidecar has ended
+	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -280,7 +280,8 @@ func (p *process) whenReady(ctx context.Context, ts []target) error {
 
 // answering waits until every service answers requests. The request is empty, and any reply will do.
 func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.Time) error {
-	b, err := p.connect(ctx, ts[0].name) // with the login of a service, which this process has
+	// with the login of a service, which this process has
+	b, err := p.connect(ctx, ts[0].name)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,8 @@ func TestReadyFileOfAKilledProcess(t *testing.T) {
 	if err := killed.Run(); err != nil {
 		t.Fatal(err)
 	}
-	busy, err := net.Listen("tcp", "127.0.0.1:0") // the start fails later: the file must be gone by then
+	// the start fails later: the file must be gone by then
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

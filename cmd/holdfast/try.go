@@ -26,7 +26,8 @@ import (
 // while runs everything, and do when all is ready; when do returns, everything ends. If a service ends before that, do
 // ends.
 func (a *app) while(ctx context.Context, do func(ctx context.Context, note health.Note) error) error {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives do, which may release sessions
+	// it outlives do, which may release sessions
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	doing, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,6 +14,7 @@ func ownGroup(cmd *exec.Cmd) {
 
 // killGroup kills a process and those that it started.
 func killGroup(p *os.Process) {
-	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run() // without it, the process alone ends
+	// without it, the process alone ends
+	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid)).Run()
 	_ = p.Kill()
 }

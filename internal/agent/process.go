@@ -249,7 +249,8 @@ func (t *tail) Read(b []byte) (int, error) {
 			if t.left <= 0 {
 				return 0, io.EOF
 			}
-			_ = t.file.SetReadDeadline(time.Now().Add(tailWait)) // without deadlines wait closes the file
+			// without deadlines wait closes the file
+			_ = t.file.SetReadDeadline(time.Now().Add(tailWait))
 		default:
 		}
 		n, err := t.file.Read(b)

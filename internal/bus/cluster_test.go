@@ -76,7 +76,8 @@ func TestAClientLeavesAnIsolatedNode(t *testing.T) {
 	natstest.Until(t, "the client to connect again", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := b.KV.Load(ctx, kv.Leases, "harness.h.1") // nothing is answered without a quorum
+		// nothing is answered without a quorum
+		_, err := b.KV.Load(ctx, kv.Leases, "harness.h.1")
 		return err != nil && b.Reconnects() > 0
 	})
 	var err error

@@ -157,7 +157,8 @@ func TestHadTakesBoundedMemory(t *testing.T) {
 	for i := range a.max {
 		k.append(session(4), events.PromptRequested{Prompt: fmt.Sprint(i)})
 	}
-	asks(4, a.max) // more than there is room for: read whole each time, and no other is dropped for it
+	// more than there is room for: read whole each time, and no other is dropped for it
+	asks(4, a.max)
 	asks(4, a.max)
 	asks(3, 1)
 }

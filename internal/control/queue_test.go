@@ -149,7 +149,8 @@ func TestAheadIsRefused(t *testing.T) {
 	s := w.open("s")
 	w.store(s)
 	natstest.Until(t, "it to be decided ahead", func() bool { return l.queue.ready(s.Ref()) })
-	w.append(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage}) // and the document does not show it
+	// and the document does not show it
+	w.append(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	a.after.Store(int64(later))
 	w.comesDue(l, s.Ref())
 	natstest.Until(t, "the end of the second turn", func() bool { return w.state("s").Turn == nil })

@@ -430,7 +430,8 @@ func consumerReadable(b []byte) bool {
 			return false
 		}
 	}
-	absolute := each > consumerVersion // the first version stores delivered relative to acknowledged
+	// the first version stores delivered relative to acknowledged
+	absolute := each > consumerVersion
 	if absolute && (acknowledged[0] > delivered[0] || acknowledged[1] > delivered[1]) {
 		return false
 	}

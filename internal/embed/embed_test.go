@@ -163,7 +163,8 @@ func TestPortInUseIsNamed(t *testing.T) {
 	if !errors.Is(err, ErrPortInUse) || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Fatalf("Start = %v, want ErrPortInUse naming %s", err, l.Addr())
 	}
-	mustStart(t, Config{Dir: dir, Listen: "127.0.0.1:0"}) // the failed start has left the directory free
+	// the failed start has left the directory free
+	mustStart(t, Config{Dir: dir, Listen: "127.0.0.1:0"})
 }
 
 func TestWhatTheServerWouldDieOfIsAnError(t *testing.T) {

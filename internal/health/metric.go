@@ -55,7 +55,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.server.mu.Lock()
 	parts := append([]Part(nil), c.server.parts...)
 	c.server.mu.Unlock()
-	reports := c.server.recent(context.Background()).Parts // of these parts, or of more: parts are only added
+	// of these parts, or of more: parts are only added
+	reports := c.server.recent(context.Background()).Parts
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}

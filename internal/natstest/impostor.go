@@ -51,7 +51,8 @@ func (i Impostor) Start(t testing.TB) string {
 func (i Impostor) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the client may have closed it
 	write := func(format string, v ...any) {
-		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have closed it: the scanner reports that
+		// the client may have closed it: the scanner reports that
+		_, _ = fmt.Fprintf(conn, format+"\r\n", v...)
 	}
 	write(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
 		i.Version, i.JetStream)

@@ -152,7 +152,8 @@ func TestLongPath(t *testing.T) {
 	const most = len(syscall.RawSockaddrUnix{}.Path) - 1
 	base := filepath.Dir(socketPath(t))
 	for _, name := range []string{"s", "a-name-that-is-longer.sock"} {
-		room := most - len(base) - 2 // of the folder, and of what is in it, after two separators
+		// of the folder, and of what is in it, after two separators
+		room := most - len(base) - 2
 		folder := filepath.Join(base, strings.Repeat("d", room-max(len(name), len(".s4294967295/s"))))
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)

@@ -196,7 +196,8 @@ func TestStop(t *testing.T) {
 	if m := take(t, "the ask", asked); m.Error == nil {
 		t.Errorf("the ask returned %s", m.Result)
 	}
-	p.wants("turn.step_end", object{"step": begun["step"], "result": "deployed"}) // it had run to its end: kept
+	// it had run to its end: kept
+	p.wants("turn.step_end", object{"step": begun["step"], "result": "deployed"})
 	if st := natstest.Session(t, w.bus, shop); st.Turn == nil {
 		t.Error("the turn ended before the agent's reply")
 	}

@@ -79,7 +79,8 @@ func TestTablesAtFourWidths(t *testing.T) {
 		for _, table := range tables {
 			lines := strings.Split(strings.TrimRight(table.text, "\n"), "\n")
 			for _, l := range lines {
-				alone := slices.Contains(table.whole, l) // a name that is longer than a line has one of its own
+				// a name that is longer than a line has one of its own
+				alone := slices.Contains(table.whole, l)
 				if w := Width(l); w > width && !alone {
 					t.Errorf("%d cells in a terminal of %d: %s", w, width, l)
 				}

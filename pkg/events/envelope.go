@@ -175,7 +175,8 @@ func DecodeBatch(r Ref, body []byte) ([]Event, error) {
 
 // decodeThoroughly decodes any batch, with an error for each event that cannot be read.
 func decodeThoroughly(r Ref, body []byte) ([]Event, error) {
-	ws := make([]wire, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax)) // an estimate of the capacity
+	// an estimate of the capacity
+	ws := make([]wire, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax))
 	if err := json.Unmarshal(body, &ws); err == nil {
 		if err := batchFits(len(ws)); err != nil {
 			return nil, err

@@ -274,7 +274,8 @@ func (s *State) StillRequested(was *PendingTurn) (f events.TurnRequested, ok boo
 	}
 	f, ok = s.continues(func(c Carried) bool {
 		p := s.Prompts[c.Prompt]
-		return s.calls(c) && (p == nil || !s.Owns(p.Epoch)) // a decision for a living process requests no turn
+		// a decision for a living process requests no turn
+		return s.calls(c) && (p == nil || !s.Owns(p.Epoch))
 	})
 	if ok {
 		return f, true

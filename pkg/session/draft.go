@@ -48,7 +48,8 @@ func (d *Draft) Flush() {
 		c.Events = append(c.Events, events.New(string(f.Kind()), d.source, c.Ref, d.Epoch, d.now, f))
 	}
 	d.Expect(&c)
-	d.Seq = seq // ids derived from the place in the log are the same each time this is decided
+	// ids derived from the place in the log are the same each time this is decided
+	d.Seq = seq
 	d.folded = len(d.Facts)
 }
 

@@ -255,7 +255,8 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	}
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
-		over := f.Turn == nil && (f.LastTurn == nil || !has(f.LastTurn.Prompts, fact.Prompt)) // its turn has completed
+		// its turn has completed
+		over := f.Turn == nil && (f.LastTurn == nil || !has(f.LastTurn.Prompts, fact.Prompt))
 		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, over })
 		f.dropNeedless()
 		return ""

@@ -191,7 +191,8 @@ func (s *State) Continues(p *Prompt, status Status) bool {
 func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
 	next := s.Continued(p.Turn)
 	if s.Runs(p.Turn) || s.Displaces(next) {
-		return nil // its owner continues by itself, or the turn that goes first names the decision
+		// its owner continues by itself, or the turn that goes first names the decision
+		return nil
 	}
 	for id, q := range s.Prompts {
 		if id != prompt && q.Awaits() && q.Blocking {

@@ -101,7 +101,8 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 			settled := !p.Awaits()
 			f.withdraw(id, events.ReasonCallEnded)
 			if p.Status.byPerson() && f.c.Writer != events.WriterHarness && !f.carriedOn(id) {
-				p.Delivery = events.DeliverToolResult // it is in the log as a result, and does not become a message
+				// it is in the log as a result, and does not become a message
+				p.Delivery = events.DeliverToolResult
 				continue
 			}
 			if p.Status.byPerson() && f.c.Writer != events.WriterHarness {

@@ -50,7 +50,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		By: cut(by, NameBytesMax), Held: held, At: f.c.At, Seq: f.c.Seq}
 	f.countContinuation(fact.Cause, by != "")
 	if by != "" {
-		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
+		// what the queue waits for; should this turn's message be taken back, the next has its place
+		f.HeldSeq = 0
 	}
 	switch {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
@@ -379,7 +380,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	p, person := f.Pending.Turn, fact.Actor == events.ActorPerson
 	open := f.Turn != nil && f.Turn.ID == fact.Turn
 	past := f.turnEnded(fact.Turn)
-	planned := p != nil && p.ID == fact.Turn || f.Retry.Turn == fact.Turn // its ending may be forgotten
+	// its ending may be forgotten
+	planned := p != nil && p.ID == fact.Turn || f.Retry.Turn == fact.Turn
 	if !open && !past && !(person && planned) {
 		return WhyUnknown
 	}

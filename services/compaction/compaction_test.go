@@ -205,7 +205,8 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 	h := c.harness("h")
 	first, second := h.idle("s0", events.PolicyPatch{}), h.idle("s1", events.PolicyPatch{})
 	dead := natstest.Bus(t, s)
-	_, err := dead.Leases.Acquire(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // without renewal
+	// without renewal
+	_, err := dead.Leases.Acquire(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL)
 	c.check(err)
 	st := c.state(first)
 	_, err = dead.Log.Append(c.ctx, first, events.WriterCompaction, st.Seq,

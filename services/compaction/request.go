@@ -118,7 +118,8 @@ func (d *draft) inPlaceOfQuestions(message string) bool {
 		}
 	}
 	if first != nil && d.Displaces(first.Turn) {
-		return false // a retry, or another turn, goes first, and the message waits in the queue
+		// a retry, or another turn, goes first, and the message waits in the queue
+		return false
 	}
 	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(first.Turn) {
 		next := d.Continue(named, first.Turn, message)

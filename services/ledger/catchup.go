@@ -25,7 +25,8 @@ func (f *folder) passes(ctx context.Context, r events.Ref, pass func(*catcher) e
 		if !ok {
 			return nil
 		}
-		note.To = max(note.To, last) // a rebuild may have folded, and not fed, what was delivered meanwhile
+		// a rebuild may have folded, and not fed, what was delivered meanwhile
+		note.To = max(note.To, last)
 		c := catcher{f: f, note: note, st: session.New(r), again: n > 0}
 		if err := pass(&c); err != nil {
 			return err

@@ -122,7 +122,8 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 		if documents[r] {
 			continue
 		}
-		_, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r)) // it may have been stored since
+		// it may have been stored since
+		_, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r))
 		if err == nil {
 			continue
 		}

@@ -152,7 +152,8 @@ func (l *Ledger) rebuildWith(ctx context.Context, r events.Ref, accept bool) (ch
 }
 
 func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bool, int, error) {
-	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r)) // before the log is read, so that newer writes win
+	// before the log is read, so that newer writes win
+	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return false, 0, err
 	}

@@ -303,7 +303,8 @@ func TestStraysDoNotFillTheLog(t *testing.T) {
 	js := w.operator()
 	sent := 0
 	for full := false; !full; {
-		subject := fmt.Sprintf("hf.log.agent-1.a!%d.harness", min(sent, 10)) // the last one has many
+		// the last one has many
+		subject := fmt.Sprintf("hf.log.agent-1.a!%d.harness", min(sent, 10))
 		if _, err := js.Publish(subject, []byte(strings.Repeat("x", 4<<10))); err != nil {
 			t.Fatal(err)
 		}

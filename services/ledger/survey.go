@@ -62,7 +62,8 @@ type seen struct {
 // A person may not read how far the log was folded: then a document that is behind the log is not reported.
 func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var found Survey
-	acked, err := b.Consumers.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
+	// first: documents and heads can only be newer
+	acked, err := b.Consumers.Acked(ctx, Source(Default()))
 	if err != nil && !errors.Is(err, bus.ErrNotFound) && !errors.Is(err, bus.ErrForbidden) {
 		return found, fmt.Errorf("survey: %w", err)
 	}

@@ -184,8 +184,9 @@ func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
 			w.open(ref)
 			l := w.settle(Default())
 			w.ahead(ref, seq)
-			w.append(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"}) // takes 3
-			w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})                       // takes 4
+			// takes 3
+			w.append(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"})
+			w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"}) // takes 4
 			w.fold(l.fold, w.delivered(4)[2:]...)
 			st, err := session.Decode(w.load(events.SessionKey(ref)))
 			if err != nil || st.Seq != 4 || st.Turn == nil || st.Tools["c2"] == nil {
@@ -392,7 +393,8 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			cfg := Default()
 			cfg.WalkEvery = 10 * time.Millisecond
 			w.during(cfg, func() {
-				w.append(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
+				// which makes this ledger the active one
+				w.append(other, events.TurnCompleted{Turn: "t1"})
 				w.await(events.SessionKey(ref), func(e kv.Entry) bool { return bytes.Equal(e.Value, want) })
 			})
 		})

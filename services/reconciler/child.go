@@ -129,7 +129,8 @@ func (d *draft) becameOf(call string, kids []*session.State) (result events.Fact
 	}
 	interrupted := events.ToolInterrupted{Call: call, Reason: d.reason(), Outcome: events.OutcomeUnknown}
 	if last == nil {
-		return interrupted, d.waited(call) && len(kids) == 0 // held for a child that was purged since
+		// held for a child that was purged since
+		return interrupted, d.waited(call) && len(kids) == 0
 	}
 	name := "child session " + last.Session
 	switch l := last.LastTurn; l.Outcome {

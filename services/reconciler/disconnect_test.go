@@ -74,7 +74,8 @@ func TestGoneLeases(t *testing.T) {
 			l.Rev, l.Connected = 7, mine
 			k.view.put("h", "1", &l)
 			k.disconnected(x.ended, begin)
-			k.disconnected(x.ended, at(x.now)) // the brokers name a connection again and again
+			// the brokers name a connection again and again
+			k.disconnected(x.ended, at(x.now))
 			if k.asks() {
 				t.Error("asks before a lease was looked at")
 			}

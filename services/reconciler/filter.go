@@ -48,7 +48,8 @@ func (r *Reconciler) rests(ref events.Ref, h *session.Head, clock events.Clock) 
 
 // restsAt is rests at a moment.
 func (r *Reconciler) restsAt(ref events.Ref, h *session.Head, now moment) bool {
-	return h.ParentCall == "" && r.restsUnchangedAt(ref, h, now) // its parent has to know a child
+	// its parent has to know a child
+	return h.ParentCall == "" && r.restsUnchangedAt(ref, h, now)
 }
 
 // restsUnchanged implements [control.Config.RestsUnchanged]: the index has the session if it is a child.

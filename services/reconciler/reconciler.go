@@ -218,7 +218,8 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 		r.passSoon(s.Harness)
 		return control.Decision{}, nil
 	case waits:
-		r.children.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile triggers a decision
+		// before the children are read: one that settles meanwhile triggers a decision
+		r.children.awaits(s.Ref(), true)
 	}
 	f := &tree{r: r, now: now, src: src}
 	d, err := f.decide(ctx, s, owner, 0)

@@ -92,7 +92,8 @@ func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 	const sessions, every = 40, 200 * time.Millisecond
 	c := start(t)
 	cfg := quick()
-	cfg.AdoptionGrace, cfg.Walk = 2*time.Second, 500*time.Millisecond // a shorter stall of the machine spoils nothing
+	// a shorter stall of the machine spoils nothing
+	cfg.AdoptionGrace, cfg.Walk = 2*time.Second, 500*time.Millisecond
 	c.reconcile(c.b, cfg)
 	old := c.harness("h", "ready", ttlShort)
 	for i := range sessions {
@@ -607,7 +608,8 @@ func TestBrokerAway(t *testing.T) {
 	natstest.Restart(t, s)
 	natstest.Until(t, "the broker", c.b.Connected)
 	again := c.harness("h", "starting", ttlLong)
-	<-time.After(cfg.Grace + 500*time.Millisecond) // a slow start: the grace alone would have passed
+	// a slow start: the grace alone would have passed
+	<-time.After(cfg.Grace + 500*time.Millisecond)
 	again.seqs["s"], again.epochs["s"] = p.seqs["s"], 1
 	again.append("s", events.SessionClaimed{Incarnation: again.incarnation},
 		events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},

@@ -33,7 +33,8 @@ func (d *draft) recover() error {
 	}
 	d.continueDecided()
 	d.endTurn()
-	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
+	// a call of another turn may have waited for a prompt that went with this one
+	d.closeCalls()
 	if f, ok := d.Owed(); ok {
 		d.Add(f)
 	}
@@ -68,7 +69,8 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		}
 		asked, answers, text = b.Questions, b.Answers, b.Reason
 	}
-	message := d.QueuedAnswer(id) // else the turn would bring the answer, and its message would bring it once more
+	// else the turn would bring the answer, and its message would bring it once more
+	message := d.QueuedAnswer(id)
 	for _, f := range d.Settlement(id, p.Status, asked, answers, text) {
 		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
 			continue // the continuation is decided after all facts

@@ -138,7 +138,8 @@ func (c *cell) settled(r *Reconciler) {
 		if looks != n["looks"] || walks != n["walks"] || lag > 0 || err != nil {
 			looks, walks, since = n["looks"], n["walks"], time.Now()
 		}
-		return !since.IsZero() && time.Since(since) > 1500*time.Millisecond // longer than the pause between two walks
+		// longer than the pause between two walks
+		return !since.IsZero() && time.Since(since) > 1500*time.Millisecond
 	})
 }
 

@@ -158,7 +158,8 @@ func (w *world) checkFact(s *session.State, f events.Fact) {
 		w.t.Fatalf("appended %+v although no turn failed: %s", f, story.Summary(w.s))
 	case l.Actor == events.ActorPerson || !p.AutoRetry ||
 		l.Outcome == session.OutcomeInterrupted && p.Resume == events.ResumeHold:
-		w.t.Fatalf("appended %+v against a person's decision: %s", f, story.Summary(w.s)) // V9
+		// V9
+		w.t.Fatalf("appended %+v against a person's decision: %s", f, story.Summary(w.s))
 	case l.Outcome == session.OutcomeInterrupted && s.Retry.Resumes >= p.ResumeMax:
 		w.t.Fatalf("resumed too often: %s", story.Summary(w.s)) // V8
 	case l.Error != nil && (l.Error.Kind == failure.Quota || l.Error.Kind == failure.ContextExceeded):

@@ -51,7 +51,8 @@ func start(t testing.TB) (*cell, *bus.Bus) {
 
 // background runs a function until stop is called or the test ends.
 func (c *cell) background(run func(context.Context) error) (stop func()) {
-	return natstest.Background(c.t, run, bus.ErrUnreachable) // some connections are cut on purpose
+	// some connections are cut on purpose
+	return natstest.Background(c.t, run, bus.ErrUnreachable)
 }
 
 // serve runs a retry service on this connection.

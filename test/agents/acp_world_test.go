@@ -112,7 +112,8 @@ func sit(t *testing.T, agent *acpAgent, broker bool) *workplace {
 	}
 	args := []string{"acp", "--nats", d.nats, "--harness", d.harness, "--linger", "0s"}
 	if broker {
-		args = append(args, "--require", "--wait", patience.String()) // a busy machine stores in time, too
+		// a busy machine stores in time, too
+		args = append(args, "--require", "--wait", patience.String())
 	}
 	cmd := exec.Command(binary, append(append(args, "--", os.Args[0], agent.path(t)), agent.args...)...)
 	cmd.Dir = d.dir

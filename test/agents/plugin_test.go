@@ -47,7 +47,8 @@ func newPlugged(t *testing.T, front func(w *world) string, args ...string) *plug
 	p.ok(l.Close())
 	source, err := exec.Command(binary, "bridge", "opencode", "plugin").Output()
 	p.ok(err)
-	file := filepath.Join(t.TempDir(), "holdfast.js") // in a folder of OpenCode, it would fetch packages with npm
+	// in a folder of OpenCode, it would fetch packages with npm
+	file := filepath.Join(t.TempDir(), "holdfast.js")
 	p.ok(os.WriteFile(file, source, 0o600))
 	p.configures(`"plugin": [` + strconv.Quote("file://"+file) + `],`)
 	p.world.env = []string{"HOLDFAST_PLUGIN_URL=" + p.between("http://"+address), "HOLDFAST_PLUGIN_TOKEN=secret"}

@@ -126,7 +126,8 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		said := source
 		_, requests := f.(events.TurnRequested)
 		if requests && stops(facts) || by == events.WriterCompaction && !compaction.OfPerson(f) {
-			said = events.ServiceSource(string(by), "x") // the turn that the stop has to name, or an effect
+			// the turn that the stop has to name, or an effect
+			said = events.ServiceSource(string(by), "x")
 		}
 		c.Events = append(c.Events, events.New(w.id("e"), said, ref, epoch, w.now, f))
 		raw, err := json.Marshal(f)
@@ -163,7 +164,8 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 			w.shown(c.Events[i].Fact)
 		}
 	}
-	w.st = whole // what a commit delivers it may name, so that its events are not the same as as many commits
+	// what a commit delivers it may name, so that its events are not the same as as many commits
+	w.st = whole
 	if w.st.Turn == nil || w.runs != nil && w.runs.id != w.st.Turn.ID {
 		w.runs = nil
 	}

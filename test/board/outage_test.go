@@ -413,7 +413,8 @@ func TestPageBeginsWhenItsServerIsBack(t *testing.T) {
 	var refused atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cell.json" && refused.Add(1) <= 10 {
-			panic(http.ErrAbortHandler) // the connection ends without a reply; the browser asks again by itself, too
+			// the connection ends without a reply; the browser asks again by itself, too
+			panic(http.ErrAbortHandler)
 		}
 		reply, err := http.Get(c.url() + strings.TrimPrefix(r.URL.Path, "/"))
 		if err != nil {

@@ -193,7 +193,8 @@ func TestForgedEventsMadeNothing(t *testing.T) {
 		return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/person/ann","type":"holdfast.%s","subject":"x",
 			"data":{"turn":"x"}%s}`, kind, kind, more)
 	}
-	forge(`[` + event("turn.completed", "") + `]`)                                           // malformed
+	// malformed
+	forge(`[` + event("turn.completed", "") + `]`)
 	forge(`[` + event("turn.stopped", `,"session":"wall","epoch":1`) + `]`)                  // of another process
 	forge(`[` + event("turn.interrupted", `,"session":"wall","epoch":1`) + `]`)              // out of role
 	forge(`[` + strings.ReplaceAll(event("turn.failed", ""), "holdfast.turn", "turn") + `]`) // parked, and foreign
@@ -427,7 +428,8 @@ func TestLongSessionIsReached(t *testing.T) {
 	p.shows(fmt.Sprintf("because of turn.started %d by agent", started))
 	p.click(".cause")
 	p.wait(line(started))
-	p.wait(line(started) + `.querySelector("dl").textContent.includes("synthetic")`) // its data was read again
+	// its data was read again
+	p.wait(line(started) + `.querySelector("dl").textContent.includes("synthetic")`)
 	p.wait(fmt.Sprintf(`((b) => b.top > 0 && b.bottom < innerHeight)(%s.getBoundingClientRect())`, line(started)))
 	if got := eval[int](p, `document.querySelectorAll("#timeline li").length`); got > 200 {
 		t.Errorf("%d events are drawn, want at most 200", got)
@@ -699,7 +701,8 @@ func TestNoticesThatABrowserRefuses(t *testing.T) {
 	}, holdfast.app.draw(), true)`)
 	p.wait(`document.querySelectorAll("header button.help").length === 2`)
 	hide := `(Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), true)`
-	eval[bool](p, `(Notification.permission = "granted", `+hide+`)`) // granted to an earlier page
+	// granted to an earlier page
+	eval[bool](p, `(Notification.permission = "granted", `+hide+`)`)
 	c.ask(s, turn, "new", question("q", "A new question?"))
 	p.wait(`document.title === "(1) Holdfast"`)
 	eval[bool](p, `(delete document.hidden, holdfast.app.draw(), true)`)

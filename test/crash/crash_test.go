@@ -294,7 +294,8 @@ func (w *world) live() {
 	ctx, cancel := context.WithTimeout(context.Background(), livelyMax)
 	defer cancel()
 	tame := func() bool {
-		soon, done := context.WithTimeout(ctx, warmUp) // the broker may be down, and only wait starts it again
+		// the broker may be down, and only wait starts it again
+		soon, done := context.WithTimeout(ctx, warmUp)
 		defer done()
 		seen := map[events.Kind]bool{}
 		err := w.bus.Log.Scan(soon, 0, func(c events.Commit) error {

@@ -51,7 +51,8 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 		a.tool(ctx, t)
 	case n < 45:
 		for range 3 {
-			a.openTool(ctx, t, a.chance(20)) // left open: they end with their turn, or with recovery
+			// left open: they end with their turn, or with recovery
+			a.openTool(ctx, t, a.chance(20))
 		}
 	case n < 70:
 		a.ask(ctx, t)

@@ -148,7 +148,8 @@ func (c *cell) live(p *proxy, name string, act func([]*child.Process)) error {
 		c.until(ids[i]+" to be seen at work", func() bool { return c.works(ids[i]) })
 	}
 	act(all)
-	<-time.After(2 * reconciler.Default().DisconnectGrace) // by then a dead process would have been noticed
+	// by then a dead process would have been noticed
+	<-time.After(2 * reconciler.Default().DisconnectGrace)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var wrong []error

@@ -108,7 +108,8 @@ func newAttacker(u *users, harness string, rnd *rand.Rand) *attacker {
 	if err != nil {
 		u.Fatal(err)
 	}
-	options := []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // refusals are expected
+	// refusals are expected
+	options := []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	if u.secured {
 		options = append(options, nats.CustomInboxPrefix(events.Inbox(prefix, events.ClassHarness, harness)))
 	}

@@ -163,7 +163,8 @@ func (x *Log) takenBack(message string) {
 // starts by itself need not: then the decision stays owed.
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
-		delete(x.asked, f.Turn) // it is adopted: the turn requested in its place is not needed
+		// it is adopted: the turn requested in its place is not needed
+		delete(x.asked, f.Turn)
 		x.adopts(t)
 		return
 	}

@@ -425,7 +425,8 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 	case !st.QueueMoves() && x.personal < x.lastStop && !owesTurn(st):
 		return "" // the turn that a person requested since the stop was not begun: a process adopted the open one
 	case !st.QueueMoves() && st.Continuations.State == session.ContinuationsHeld:
-		return "" // its agent has taken none of the turns for decisions: the next one waits for a person
+		// its agent has taken none of the turns for decisions: the next one waits for a person
+		return ""
 	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil &&
 		(l == nil || l.Outcome == session.OutcomeCompleted):
 		return "V10: it does not hand its queue out"

@@ -29,7 +29,8 @@ func (x *Log) receipts(e *events.Event) {
 	case events.PromptRejected:
 		x.stated(f.Prompt)
 	case events.PromptDelivered:
-		cut := func(c session.Carried) bool { return c.Prompt == f.Prompt } // its turn ended without completing
+		// its turn ended without completing
+		cut := func(c session.Carried) bool { return c.Prompt == f.Prompt }
 		if f.Refused == "" && (open != "" || s.LastTurn == nil || !slices.ContainsFunc(s.LastTurn.Prompts, cut)) {
 			x.had[f.Prompt] = had{epoch: s.Epoch, turn: open}
 		}

@@ -272,7 +272,8 @@ func stopsAtOnce(t *testing.T, program string, command []string) {
 		a := w.starts()
 		w.until("the session", func(st *session.State) bool { return st.Opened() })
 		a.over = true
-		w.ok(syscall.Kill(-a.cmd.Process.Pid, syscall.SIGINT)) // the terminal sends it to the sidecar, too
+		// the terminal sends it to the sidecar, too
+		w.ok(syscall.Kill(-a.cmd.Process.Pid, syscall.SIGINT))
 		err := a.cmd.Wait()
 		exit, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {

@@ -71,7 +71,8 @@ func (m *Model) gemini(w http.ResponseWriter, r *http.Request) {
 	m.writeAnswer(r, out, step)
 	if out.stream == nil {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out.chunk(out.parts, true)) // an agent that has left needs no answer
+		// an agent that has left needs no answer
+		_ = json.NewEncoder(w).Encode(out.chunk(out.parts, true))
 	}
 }
 

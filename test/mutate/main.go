@@ -61,7 +61,8 @@ func mutate() (lived int) {
 	if _, err := fmt.Sscanf(*part, "%d/%d", &nth, &of); err != nil || nth < 1 || nth > of {
 		fatal(fmt.Errorf("-part %s: want n/m with n from 1 to m", *part))
 	}
-	dir := *cache // the folder's name is in the binaries, by whose content the cache finds them again
+	// the folder's name is in the binaries, by whose content the cache finds them again
+	dir := *cache
 	if dir == "" {
 		made, err := os.MkdirTemp("", "mutate")
 		fatal(err)

@@ -84,7 +84,8 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 	again := c.Seq <= s.Seq
 	res := s.Fold(c)
 	if again {
-		return res // a commit that is delivered again changes nothing, also in a world with a bug
+		// a commit that is delivered again changes nothing, also in a world with a bug
+		return res
 	}
 	switch b {
 	case OwedDropped:

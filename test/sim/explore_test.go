@@ -114,7 +114,8 @@ func explorations(name string, c explorer.Config) map[string]explorer.Bounds {
 		}
 	}
 	if c.Deaf {
-		all["carelessness"] = explorer.Bounds{Careless: 1} // with so little trouble, receipts are late after few steps
+		// with so little trouble, receipts are late after few steps
+		all["carelessness"] = explorer.Bounds{Careless: 1}
 	}
 	return all
 }

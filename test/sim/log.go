@@ -36,7 +36,8 @@ func (j *journal) append(r events.Ref, w events.Writer, after uint64, at time.Ti
 	}
 	body, err := events.EncodeBatch(evs)
 	if err != nil {
-		panic(fmt.Sprintf("sim: a writer wrote what cannot be decoded: %v", err)) // a mistake in the simulation itself
+		// a mistake in the simulation itself
+		panic(fmt.Sprintf("sim: a writer wrote what cannot be decoded: %v", err))
 	}
 	return j.appendRaw(r, w, after, at, body), true
 }

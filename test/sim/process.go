@@ -189,7 +189,8 @@ func (p *process) claimNext() {
 		if q := st.Prompts[id]; p.adoptsAll || p.w.chance(2) {
 			facts = append(facts, again(id, q))
 			if p.absent[decision{r, id}] != attends {
-				facts = append(facts, events.PromptUnattended{Prompt: id}) // which its new request takes back
+				// which its new request takes back
+				facts = append(facts, events.PromptUnattended{Prompt: id})
 			}
 		}
 	}

@@ -144,7 +144,8 @@ func TestMidStream(t *testing.T) {
 	}
 	turn := c.take("s1", inc, 1)
 	c.completes("s1", inc, 1, turn)
-	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m1" }) // the queue follows it
+	// the queue follows it
+	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m1" })
 	if d = c.fresh("s1"); d["usage"] != nil || at(d, "retry", "state") != nil ||
 		strings.Count(fmt.Sprint(d["recent"]), "entity:compaction") != 1 {
 		t.Errorf("afterwards: %v", d)
@@ -176,7 +177,8 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 		c.mustAppend(s, inc, 1, fact{"turn.stopped", at(w, "stop", "turn").(string), `{"turn":"t1","actor":"person"}`})
 		c.compacted(s, inc, 1, id, 1_000)
 	}
-	code, reply := c.sends("message", "m2", `,"content":"go on"`) // compaction has looked by then
+	// compaction has looked by then
+	code, reply := c.sends("message", "m2", `,"content":"go on"`)
 	if d := c.fresh("message"); code != "" || queue(d) != "m1 m2" || at(d, "pending", "turn", "message") != "m1" ||
 		d["commits"] != 7.0 {
 		t.Errorf("a person speaks: %s %v %v", code, reply, d)

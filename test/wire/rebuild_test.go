@@ -95,7 +95,8 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 		[]byte(`{"v":1,"harness":"h1","session":"absent","epoch":9,"seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	code, reply := c.ask("ledger.rebuild", `{}`) // one document is ahead of the log: it may be the last copy
+	// one document is ahead of the log: it may be the last copy
+	code, reply := c.ask("ledger.rebuild", `{}`)
 	if code != "" || reply["failed"] != nil || reply["lost"] != 1.0 || reply["removed"] != 0.0 {
 		t.Fatalf("rebuild: %s %v", code, reply)
 	}

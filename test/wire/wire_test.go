@@ -345,7 +345,8 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 	}
 	// a kind that the harness may not append
 	c.mustAppend("s1", inc, 1, fact{"tool.interrupted", "c1", `{"call":"c1","reason":"x"}`})
-	c.mustAppend("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`}) // an epoch of the future
+	// an epoch of the future
+	c.mustAppend("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`})
 	c.mustAppend("s1", inc, 1, fact{"tool.vanished", "c1", `{}`})
 	c.mustAppend("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["seq"] == float64(c.seq["s1"]) })

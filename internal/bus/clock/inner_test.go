@@ -23,7 +23,8 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 func TestTheClockIsNotAhead(t *testing.T) {
 	here := time.Now()
 	at := func(ms int) time.Time { return here.Add(time.Duration(ms) * time.Millisecond) }
-	there := func(ms int) time.Time { return at(ms).Round(0).Add(time.Hour) } // the broker's clock is an hour ahead
+	// the broker's clock is an hour ahead
+	there := func(ms int) time.Time { return at(ms).Round(0).Add(time.Hour) }
 	var c Clock
 	for _, x := range []struct {
 		what                   string

@@ -223,7 +223,8 @@ func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 		c.asked = false
 		return pin, nil
 	}
-	info, err := c.info(ctx) // the message's own header prevented the library from reading the broker's
+	// the message's own header prevented the library from reading the broker's
+	info, err := c.info(ctx)
 	c.asked = true
 	return pinned(info), err
 }
@@ -255,7 +256,8 @@ func (c *consumption) source(after uint64) pull.Source {
 
 // active works until ctx ends or the pin is lost.
 func (c *consumption) active(ctx context.Context, pin string) error {
-	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // the handler's: it outlives ctx by the grace
+	// the handler's: it outlives ctx by the grace
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer c.conn.Active.Begin(c.durable, c.stream)()
 	defer context.AfterFunc(ctx, func() {

@@ -324,7 +324,8 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 						<-time.After(c.slow)
 					} else {
 						<-ctx.Done()
-						<-time.After(100 * time.Millisecond) // in which the flow gets the status
+						// in which the flow gets the status
+						<-time.After(100 * time.Millisecond)
 					}
 					return len(ms), nil
 				}})

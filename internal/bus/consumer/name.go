@@ -82,7 +82,8 @@ func (c *consumption) find(ctx context.Context) (*jetstream.ConsumerInfo, error)
 	})
 	switch {
 	case errors.Is(denied, core.ErrForbidden):
-		return info, err // a service: its consumer is not made yet, or no process uses it at this moment
+		// a service: its consumer is not made yet, or no process uses it at this moment
+		return info, err
 	case denied != nil:
 		return info, denied
 	case len(found) == 0:

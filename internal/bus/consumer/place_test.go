@@ -47,7 +47,8 @@ func TestAMovedConsumerComesBack(t *testing.T) {
 		p, err := b.Consumers.Place(t.Context(), bustest.LedgerSource)
 		return err == nil && !p.Beyond() && p.End == 15
 	})
-	resetBy(t, nc, `{"seq":18}`) // before the first delivery since then, so that its number is the expected one
+	// before the first delivery since then, so that its number is the expected one
+	resetBy(t, nc, `{"seq":18}`)
 	bustest.Publish(t, js, 5, bustest.Subjects...)
 	l.All(20)
 }

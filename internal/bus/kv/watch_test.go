@@ -198,7 +198,8 @@ func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
 	if err := b.Layout.Ensure(bustest.Background(t)); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Store(t, b, kv.State, "session.h.a", "new", 0) // at the same revision as the old one
+	// at the same revision as the old one
+	bustest.Store(t, b, kv.State, "session.h.a", "new", 0)
 	got := map[string]bool{}
 	for range 2 {
 		got[bustest.Text(bustest.Receive(t, updates, "what became of the old keys"))] = true

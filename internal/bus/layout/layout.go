@@ -240,7 +240,8 @@ func (l *Layout) logConfig() jetstream.StreamConfig {
 	c := l.base(l.conn.Cell.LogStream(), "Holdfast: the log of all sessions", l.conn.Cell.LogSubjects())
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgSize = logMessageMax
-	c.MaxConsumers = consumersMax // each process of a harness follows the commits of its sessions
+	// each process of a harness follows the commits of its sessions
+	c.MaxConsumers = consumersMax
 	if l.conn.Together.Load() {
 		c.AllowAtomicPublish = true
 		c.Metadata[core.TogetherKey] = "1"
@@ -345,15 +346,17 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Discard = want.Discard
 	c.Subjects = union(found.Subjects, want.Subjects)
 	c.Replicas = max(found.Replicas, want.Replicas)
-	c.MaxConsumers = max(found.MaxConsumers, want.MaxConsumers) // no limit means the broker's, which is lower
-	if want.MaxBytes > 0 {                                      // otherwise a limit that an operator set is kept
+	// no limit means the broker's, which is lower
+	c.MaxConsumers = max(found.MaxConsumers, want.MaxConsumers)
+	if want.MaxBytes > 0 { // otherwise a limit that an operator set is kept
 		c.MaxBytes = wider(found.MaxBytes, want.MaxBytes)
 	}
 	c.MaxMsgsPerSubject = wider(found.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	c.MaxMsgSize = wider(found.MaxMsgSize, want.MaxMsgSize)
 	c.MaxAge = wider(found.MaxAge, want.MaxAge)
 	if c.Duplicates = max(found.Duplicates, want.Duplicates); want.Duplicates == noIDsWindow {
-		c.Duplicates = noIDsWindow // a longer one serves no writer, and takes the memory of the broker
+		// a longer one serves no writer, and takes the memory of the broker
+		c.Duplicates = noIDsWindow
 	}
 	// This concerns permissions, not limits. Markers and schedules need roll-ups.
 	c.AllowDirect, c.AllowRollup = want.AllowDirect, want.AllowRollup || found.AllowMsgSchedules

@@ -147,7 +147,8 @@ func (ls *Leases) Ticket(ctx context.Context, harness string, above uint64) (inc
 
 // draw is one attempt at a ticket; [core.ErrLostRace] if another process has drawn one meanwhile.
 func (ls *Leases) draw(ctx context.Context, key string, above uint64) (uint64, error) {
-	info, err := ls.conn.StreamInfo(ctx, ls.conn.Cell.LogStream()) // a harness may not look at the bucket's stream
+	// a harness may not look at the bucket's stream
+	info, err := ls.conn.StreamInfo(ctx, ls.conn.Cell.LogStream())
 	if err != nil {
 		return 0, err
 	}

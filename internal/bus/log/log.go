@@ -87,7 +87,8 @@ func (l *Log) Append(ctx context.Context, r events.Ref, w events.Writer, after u
 			l.conn.Cell.LogStream()).Msg("the log is full: its limit was raised by a tenth, which happens once; make " +
 			"room, or raise it further")
 	}
-	return l.AppendAsync(ctx, r, w, after, evs).Wait(ctx) // also if another service has just raised it
+	// also if another service has just raised it
+	return l.AppendAsync(ctx, r, w, after, evs).Wait(ctx)
 }
 
 // AppendAsync is [Log.Append] without waiting, for concurrent commits of many sessions. It blocks only while the window

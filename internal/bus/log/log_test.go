@@ -723,7 +723,8 @@ func TestFollow(t *testing.T) {
 	}
 	s = natstest.Restart(t, s)
 	other := natstest.Bus(t, s)
-	bustest.MustAppend(t, other, bustest.Session, seq, "three") // perhaps before it is followed again
+	// perhaps before it is followed again
+	bustest.MustAppend(t, other, bustest.Session, seq, "three")
 	next("three")
 	for from := uint64(0); from == 0; {
 		if from = bustest.Receive(t, lives, "going on"); from != 0 && from != 2 {

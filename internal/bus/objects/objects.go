@@ -250,7 +250,8 @@ func (o *Objects) Delete(ctx context.Context, name string) error {
 		}
 		purge := []string{subject}
 		if err == nil {
-			purge = []string{object.Chunks(info.Bucket, info.NUID), subject} // a later call finds an unfinished removal
+			// a later call finds an unfinished removal
+			purge = []string{object.Chunks(info.Bucket, info.NUID), subject}
 		}
 		for _, filter := range purge {
 			var resp struct{}

@@ -141,7 +141,8 @@ func (p *Presence) Watch(ctx context.Context, every time.Duration, w Watcher) er
 			known.tick()
 			p.ask(subject, toEnded, ended(usual))
 			if subject != userSubject && w.Asks() {
-				p.ask(subject, toOpen, question{Sort: "uptime", Limit: open}) // the newest first
+				// the newest first
+				p.ask(subject, toOpen, question{Sort: "uptime", Limit: open})
 			}
 		case m := <-answers:
 			if m.Header.Get("Status") == noResponders && subject != ownSubject {

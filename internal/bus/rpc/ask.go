@@ -114,6 +114,7 @@ func (s signer) sign(body []byte) ([]byte, error) {
 	if len(fields) == 0 {
 		comma = ""
 	}
-	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")) // the content stays unchanged
+	// the content stays unchanged
+	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}"))
 	return fmt.Appendf(nil, `%s%s"%s":%s}`, head, comma, field, id), nil
 }

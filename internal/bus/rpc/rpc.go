@@ -157,7 +157,8 @@ func (s *server) take(ctx, life context.Context, m *nats.Msg) {
 			n, headerBytesMax), headerBytesMax))
 		return
 	}
-	to, body := m.Reply, m.Data // decoded headers take many times their size, so a job does not keep the message
+	// decoded headers take many times their size, so a job does not keep the message
+	to, body := m.Reply, m.Data
 	stopping := func() {
 		s.reply(to, nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
 	}

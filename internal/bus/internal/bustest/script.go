@@ -178,7 +178,8 @@ func (s *script) serve(c net.Conn) {
 	write := func(text string) {
 		saying.Lock()
 		defer saying.Unlock()
-		_, _ = io.WriteString(c, text+"\r\n") // the client may have hung up: the reader finds out
+		// the client may have hung up: the reader finds out
+		_, _ = io.WriteString(c, text+"\r\n")
 	}
 	write(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,` +
 		`"proto":1` + info + `}`)

@@ -58,7 +58,8 @@ func TestAddresses(t *testing.T) {
 // TestOpenTriesNoWrongAddress: an attempt that cannot succeed ends at once.
 func TestOpenTriesNoWrongAddress(t *testing.T) {
 	for _, urls := range []string{"foo bar", "nats://127.0.0.1:99999", "/tmp/nats.sock"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it would try until then
+		// it would try until then
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		began := time.Now()
 		_, err := Open(ctx, Config{URL: urls})
 		cancel()

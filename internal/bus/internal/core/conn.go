@@ -298,8 +298,9 @@ func (c *Conn) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 
 // Close drains pending work and closes the connection. It returns when that is done.
 func (c *Conn) Close() {
-	closed := c.NC.StatusChanged(nats.CLOSED) // not the handler: a service that stops restores the earlier one
-	if err := c.NC.Drain(); err != nil {      // already closed, or not connected: nothing to drain
+	// not the handler: a service that stops restores the earlier one
+	closed := c.NC.StatusChanged(nats.CLOSED)
+	if err := c.NC.Drain(); err != nil { // already closed, or not connected: nothing to drain
 		c.NC.Close()
 		return
 	}

@@ -77,7 +77,8 @@ authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`
 			ctx, cancel := context.WithTimeout(t.Context(), bustest.Patience)
 			if errors.Is(c.is, bus.ErrUnreachable) {
 				cancel()
-				ctx, cancel = context.WithTimeout(t.Context(), time.Second) // it is tried until then
+				// it is tried until then
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 			}
 			defer cancel()
 			b, err := bus.Open(ctx, c.cfg)

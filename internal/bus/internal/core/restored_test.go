@@ -38,7 +38,8 @@ func TestAReadOnAnEarlierConnection(t *testing.T) {
 			on, looks := c.Reconnects(), 0
 			msg := &nats.Msg{Subject: "s", Header: nats.Header{}}
 			if proved {
-				msg.Header.Set(jetstream.ExpectedLastSeqHeader, "5") // the first publish is refused
+				// the first publish is refused
+				msg.Header.Set(jetstream.ExpectedLastSeqHeader, "5")
 			} else {
 				restored()
 			}

@@ -132,7 +132,8 @@ func TestAMarkIsOfOneConnection(t *testing.T) {
 	n := c.Reconnects()
 	p.Cut()
 	natstest.Until(t, "the connection to be restored", func() bool { return c.Reconnects() > n && c.Connected() })
-	q.answer(core.SyncReply{Seq: 1}) // it reaches no client: its inbox was of the lost connection
+	// it reaches no client: its inbox was of the lost connection
+	q.answer(core.SyncReply{Seq: 1})
 	bustest.Receive(t, looks, "a look")
 	for {
 		select {

@@ -48,7 +48,8 @@ func whyTLS(cfg *Config, err error) string {
 		return "the broker has no TLS, and this client sends its login over TLS only"
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "),
 		strings.Contains(err.Error(), "closed by remote"):
-		return own // the broker checks it after this client's part of the handshake, and may only close the connection
+		// the broker checks it after this client's part of the handshake, and may only close the connection
+		return own
 	case errors.Is(err, nats.ErrTLS), errors.As(err, new(tls.RecordHeaderError)):
 		return "the handshake failed"
 	}
