@@ -52,9 +52,9 @@ func (e *callEnd) lacks(prompt string, permission, final bool, a harness.Answer)
 	switch {
 	case !permission && st.Status == partCompleted:
 		asked := askedBy(st.Input)
-		comparable := len(asked) > 0 || !answered
+		known := len(asked) > 0 || !answered
 		return st.Metadata.Answers != nil && (!answered && correction(a) == "" ||
-			comparable && !sameLabels(labelsOf(asked, asked, a), st.Metadata.Answers))
+			known && !sameLabels(labelsOf(asked, asked, a), st.Metadata.Answers))
 	case !permission:
 		return final && (answered || !strings.Contains(st.Error, correction(a)))
 	case st.Status == partCompleted:
