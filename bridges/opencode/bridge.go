@@ -570,6 +570,9 @@ func (r *follower) adopt(ctx context.Context, id string, same bool) error {
 	if st.Turn == nil {
 		return nil
 	}
+	if p := st.Pending.Turn; p != nil && p.OfTurn == st.Turn.ID { // the document is older than what recovery did
+		return nil
+	}
 	requested := isRequested(st.Turn)
 	if err := r.adoptOpen(ctx, s, requested, same); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
@@ -371,15 +372,42 @@ func TestLacks(t *testing.T) {
 	}
 }
 
+// document returns the document of a session.
+func (st *stage) document(id string) []byte {
+	st.t.Helper()
+	var e kv.Entry
+	natstest.Until(st.t, "a document", func() (ok bool) {
+		var err error
+		e, err = st.bus.KV.Load(st.t.Context(), kv.State, events.SessionKey(ref(id)))
+		return err == nil
+	})
+	return e.Value
+}
+
+// restore puts an older document in the place of the one that is up to date.
+func (st *stage) restore(id string, doc []byte) {
+	st.t.Helper()
+	key, head := events.SessionKey(ref(id)), natstest.Session(st.t, st.bus, ref(id)).Seq
+	natstest.Until(st.t, "the document is older", func() bool {
+		e, err := st.bus.KV.Load(st.t.Context(), kv.State, key)
+		if s, bad := fold.Decode(e.Value); err != nil || bad != nil || s.Seq < head {
+			return false
+		}
+		_, err = st.bus.KV.Store(st.t.Context(), kv.State, key, doc, e.Rev)
+		return err == nil
+	})
+}
+
 // The same without a bridge: the next one finds that the run has an answer, and still works or has ended.
 func TestLiveSettledWithoutABridge(t *testing.T) {
 	for name, c := range map[string]struct {
-		works        bool
+		works, old   bool // old: the bridge finds the document from before recovery took the session
 		answer, want string
 	}{
-		"another answer, and the run works":     {true, "Postgres", "refused: " + reasonLate},
-		"another answer, and the run has ended": {false, "Postgres", "refused: " + reasonLate},
-		"the same answer":                       {true, "SQLite", ""},
+		"another answer, and the run works":     {true, false, "Postgres", "refused: " + reasonLate},
+		"another answer, and the run has ended": {false, false, "Postgres", "refused: " + reasonLate},
+		"another answer, and an old document":   {true, true, "Postgres", "refused: " + reasonLate},
+		"the same answer":                       {true, false, "SQLite", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := newStage(t)
@@ -388,8 +416,13 @@ func TestLiveSettledWithoutABridge(t *testing.T) {
 			st.question("ses_1", "que_1", "msg_1", "call_1")
 			st.until("ses_1", "a question waits", awaits(1))
 			stop()
+			before := st.document("ses_1")
 			st.recover("ses_1")
 			st.answer("ses_1", "que_1", "q1", "SQLite")
+			st.until("ses_1", "a turn is requested", func(s *fold.State) bool { return s.Pending.Turn != nil })
+			if c.old {
+				st.restore("ses_1", before)
+			}
 			st.set(func() { delete(st.prompts, "que_1") })
 			if c.works {
 				st.part("ses_1", "a-msg_1", storedTool("p-call_1", "call_1", "question", "completed",
@@ -403,7 +436,7 @@ func TestLiveSettledWithoutABridge(t *testing.T) {
 			}
 			s := st.until("ses_1", "the decision is settled", func(s *fold.State) bool {
 				e, _ := s.Ended(fold.EntityPrompt, "que_1")
-				return completed(s) && e.Reason == c.want && s.LastTurn.Cause != events.CauseMessage
+				return completed(s) && e.Reason == c.want && s.LastTurn.ID != "msg_1" // another turn continues it
 			})
 			if s.LastTurn.Outcome != fold.OutcomeCompleted {
 				t.Errorf("the last turn is %+v", s.LastTurn)
