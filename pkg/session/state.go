@@ -26,7 +26,8 @@ const Version = 1
 // requested. Rules 8: a prompt of a call in the background adopts its call, and not its turn. A turn keeps each
 // decision with a receipt, too, as many as a request names. No decision of a person that waits for delivery is
 // dropped, however many wait. Rules 9: a decision for an earlier epoch is the owner's that says that it waits for it.
-// Rules 10: the harness refuses a decision that its turn was given.
+// Rules 10: the harness refuses a decision that its turn was given. A person's stop also ends when a turn is adopted in
+// place of one that a person requested.
 const FoldRules = 10
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.

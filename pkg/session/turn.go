@@ -264,6 +264,9 @@ func (f *fold) adoptTurn() {
 		}
 	}
 	if p := f.Pending.Turn; p != nil && p.OfTurn == t.ID {
+		if f.personAsked() { // the person has continued the session, as if the requested turn had begun
+			f.StoppedSeq = 0
+		}
 		f.Pending.Turn = nil
 		if f.Retry.State == RetryStarting {
 			f.Retry = f.Retry.counters()

@@ -203,6 +203,9 @@ func (x *Log) attempt(f events.TurnStarted) {
 // adopts: a process that adopts a turn is handed the decisions that the turn carries, but for those that it has to ask
 // for again.
 func (x *Log) adopts(t *session.Turn) {
+	if p := x.before.Pending.Turn; p != nil && p.By != "" && p.OfTurn == t.ID && !x.queued(p.Message) {
+		x.personal = x.c.Seq // in place of the turn that a person requested
+	}
 	for _, c := range t.Prompts {
 		if x.before.Prompts[c.Prompt] == nil {
 			x.named[t.ID] = append(slices.Clone(x.named[t.ID]), c.Prompt)

@@ -394,12 +394,6 @@ func (x *Log) compaction(f events.CompactionRequested) {
 	x.triggers[trigger] = f.Compaction
 }
 
-// owesTurn reports whether a decision calls for a turn.
-func owesTurn(st *session.State) bool {
-	_, owed := st.Owed()
-	return owed
-}
-
 // Stuck returns why a session at rest waits without a reason, "" if it does not: everything that runs, is retried,
 // compacted or queued has a process, a person or an instant for it (V14). alive reports whether its owner lives.
 func (x *Log) Stuck(st *session.State, alive bool) string {
@@ -422,8 +416,6 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 		return "" // a person stopped it, and it was not continued since
 	case x.owes(st):
 		return "V11: it owes what follows its compaction"
-	case !st.QueueMoves() && x.personal < x.lastStop && !owesTurn(st):
-		return "" // the turn that a person requested since the stop was not begun: a process adopted the open one
 	case !st.QueueMoves() && st.Continuations.State == session.ContinuationsHeld:
 		// its agent has taken none of the turns for decisions: the next one waits for a person
 		return ""

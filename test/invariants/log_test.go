@@ -403,7 +403,7 @@ func TestStuck(t *testing.T) {
 		}},
 		"a queue that a person stopped": {"", true,
 			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
-		"a stop, and a turn of a person that was not begun": {"", true, func(s *story) {
+		"a stop, and a turn in place of a person's": {"V10", true, func(s *story) {
 			s.sent("a")
 			s.stops("t")
 			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson},
