@@ -132,7 +132,8 @@ func (c *cell) work(person *process, role string, n int, long time.Duration, mor
 	}
 	defer agent.kill()
 	defer time.AfterFunc(long+readyMax, agent.interrupt).Stop()
-	go func() { // without a person, or a cell, the agent would wait forever
+	// without a person, or a cell, the agent would wait forever
+	go func() {
 		person.awaitEnd()
 		agent.interrupt()
 	}()

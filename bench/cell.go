@@ -174,7 +174,8 @@ func machineBusy() (busy, error) {
 		return busy{}, err
 	}
 	defer f.Close()
-	line, err := bufio.NewReader(f).ReadString('\n') // "cpu  user nice system idle iowait …"
+	// "cpu user nice system idle iowait …"
+	line, err := bufio.NewReader(f).ReadString('\n')
 	if err != nil {
 		return busy{}, err
 	}
@@ -182,7 +183,8 @@ func machineBusy() (busy, error) {
 	var b busy
 	for i, field := range strings.Fields(line) {
 		n, err := strconv.ParseFloat(field, 64)
-		if i == 0 || i >= guest { // guests are within user
+		// guests are within user
+		if i == 0 || i >= guest {
 			continue
 		}
 		if err != nil {

@@ -179,7 +179,8 @@ func playAsker(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	select {} // until it is killed: its memory is read first
+	// until it is killed: its memory is read first
+	select {}
 }
 
 func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (*harness.Turn, error) {
@@ -249,7 +250,8 @@ func crashed(ctx context.Context, r *report, size float64) error {
 	r.add("c", what, accepted, "s")
 	if n == pendingCount {
 		r.atMost("c", all, delivered, "s", deliveredAllS)
-	} else { // the start of the services takes its time for few prompts too
+	} else {
+		// the start of the services takes its time for few prompts too
 		r.add("c", all, delivered, "s")
 	}
 	r.add("c", "… memory of the process that asks", memoryMB(asker.cmd.Process.Pid), "MB")
@@ -307,7 +309,8 @@ func answerAll(ctx context.Context, b *bus.Bus, n int) (first time.Time, err err
 				case e == nil:
 					once.Do(func() { first = time.Now() })
 					return nil
-				case refused && refusal.Code == 503 && ctx.Err() == nil: // the service is starting
+				case refused && refusal.Code == 503 && ctx.Err() == nil:
+					// the service is starting
 					continue
 				}
 				return e

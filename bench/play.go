@@ -152,7 +152,8 @@ func openWorkers(ctx context.Context, h *harness.Harness,
 			return nil
 		})
 	}
-	_ = group.Wait() // errs has the errors of all
+	// errs has the errors of all
+	_ = group.Wait()
 	return workers, errors.Join(errs...)
 }
 
@@ -161,10 +162,11 @@ func measure(ctx context.Context, workers []worker, long time.Duration) (tally, 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		t     tally
-		state atomic.Int32 // 0 warm-up, 1 measured, 2 over
+		wg sync.WaitGroup
+		mu sync.Mutex
+		t  tally
+		// 0 warm-up, 1 measured, 2 over
+		state atomic.Int32
 	)
 	for _, w := range workers {
 		wg.Go(func() {

@@ -44,7 +44,8 @@ func freePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // after all are known, so that none is given twice
+		// after all are known, so that none is given twice
+		defer l.Close()
 		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
@@ -70,7 +71,8 @@ func startRestate(ctx context.Context, program, dir string) (c *cell, admin stri
 	go func() { c.done <- c.cmd.Wait() }()
 	admin = "http://127.0.0.1:" + ports[1]
 	for _, health := range []string{admin + "/health", c.url + "/restate/health"} {
-		if err := c.await(ctx, func(ctx context.Context) (bool, error) { // it refuses connections at first
+		// it refuses connections at first
+		if err := c.await(ctx, func(ctx context.Context) (bool, error) {
 			return call(ctx, http.DefaultClient, http.MethodGet, health, nil) == nil, nil
 		}); err != nil {
 			c.kill()
@@ -116,7 +118,8 @@ func call(ctx context.Context, by *http.Client, method, url string, body any) er
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header["X-Idempotency-Key"] = nil // tells net/http, and is not sent
+	// tells net/http, and is not sent
+	req.Header["X-Idempotency-Key"] = nil
 	res, err := by.Do(req)
 	if err != nil {
 		return err
@@ -205,7 +208,8 @@ func playRestateAgent(ctx context.Context, what string) error {
 		a.took[i] = make(chan time.Duration)
 		workers[i] = a.session(ctx, i, what, stop)
 	}
-	for _, w := range workers { // its partitions have a leader some seconds after it is healthy
+	// its partitions have a leader some seconds after it is healthy
+	for _, w := range workers {
 		if _, err := w.do(ctx, 0); err != nil {
 			return err
 		}

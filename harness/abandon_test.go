@@ -18,7 +18,8 @@ import (
 // TestAbandon: waiting calls return an error, nothing is released or withdrawn, and the lease ends at its TTL, not at
 // once.
 func TestAbandon(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s, err := h.Open(w.ctx, "s1", harness.OpenOptions{})
@@ -51,8 +52,10 @@ func TestAbandon(t *testing.T) {
 	if _, _, err := h.Sessions(w.ctx); !errors.Is(err, harness.ErrUnreachable) {
 		t.Errorf("the connection is not closed: %v", err)
 	}
-	check(t, h.Close(w.ctx)) // which has nothing to do
-	h.Abandon()              // nor has this
+	// Close has nothing to do
+	check(t, h.Close(w.ctx))
+	// Abandon has nothing to do either
+	h.Abandon()
 	if again, err := w.bus.KV.Load(w.ctx, kv.Leases, lease); err != nil || again.Rev != e.Rev {
 		t.Errorf("after Close: %v, revision %d, was %d", err, again.Rev, e.Rev)
 	}
@@ -73,7 +76,8 @@ func TestAbandon(t *testing.T) {
 // TestAbandonBecause: the lease says how the process ended, in one line, and is not renewed after that. Nothing is
 // released. Without a broker the call returns an error, and the process has left all the same.
 func TestAbandonBecause(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s, err := h.Open(w.ctx, "s1", harness.OpenOptions{})
@@ -96,7 +100,8 @@ func TestAbandonBecause(t *testing.T) {
 	if st := w.state("s1"); !st.Owned {
 		t.Error("the session was released")
 	}
-	check(t, h.AbandonBecause(w.ctx, "again")) // which has nothing to do
+	// it has nothing to do
+	check(t, h.AbandonBecause(w.ctx, "again"))
 	check(t, h.Close(w.ctx))
 
 	h = w.connect()

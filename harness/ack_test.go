@@ -45,7 +45,8 @@ func newLine(t testing.TB, to string) *line {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
-				return // closed
+				// closed
+				return
 			}
 			broker, err := net.Dial("tcp", target)
 			if err == nil && l.down.Load() {
@@ -140,11 +141,14 @@ func TestLostAcknowledgement(t *testing.T) {
 // It keeps the first copy of each commit in flight, and refuses further ones for longer than a service waits. The calls
 // return when it stores again, as after any outage, also if it stores the first copy at last.
 func TestAppendsWhileTheLogStoresNothing(t *testing.T) {
-	t.Parallel()                     // it mostly waits
-	const refused = 12 * time.Second // a service waits 2 s for an acknowledgement, then 8 s
+	// it mostly waits
+	t.Parallel()
+	// a service waits 2 s for an acknowledgement, then 8 s
+	const refused = 12 * time.Second
 	for name, first := range map[string]bool{"the first copy is lost": false, "the first copy is stored": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			l := newLine(t, w.server.URL())
 			h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
@@ -197,7 +201,8 @@ func (w *world) leaderWithoutNodes(l *line, first bool, refused time.Duration) (
 	check(w.t, nc.Flush())
 	l.aside.Store(true)
 	return func() time.Duration {
-		nc.Close() // another leader follows
+		// another leader follows
+		nc.Close()
 		return time.Since(*began.Load())
 	}
 }
@@ -205,7 +210,8 @@ func (w *world) leaderWithoutNodes(l *line, first bool, refused time.Duration) (
 // TestOutcomeInDoubtWhenTheLeaseIsLost: the same, and the lease is lost before the harness is back: the new incarnation
 // finds the commit in the log, reports it to its caller, and continues with the call.
 func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL = l.url })
@@ -219,7 +225,8 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	}
 	go begin("c1")
 	w.until("s", "the call to be stored", func(st *session.State) bool { return st.Tools["c1"] != nil })
-	go begin("c2") // behind it
+	// behind it
+	go begin("c2")
 	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
 	l.cut()
 	l.deaf.Store(false)
@@ -234,7 +241,8 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 
 // A session is being opened while the lease is lost: the new incarnation has it, too.
 func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*time.Second })
@@ -330,12 +338,14 @@ func TestFalseNudges(t *testing.T) {
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
 		check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
-		w.bus.Hints.Nudge(ref("s"), other.State().Seq) // another session's commit
-		w.bus.Hints.Nudge(ref("s"), 1_000_000)         // in the future
+		// another session's commit
+		w.bus.Hints.Nudge(ref("s"), other.State().Seq)
+		// in the future
+		w.bus.Hints.Nudge(ref("s"), 1_000_000)
 		w.bus.Hints.Nudge(ref("none"), 1)
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
 			events.SessionConfigured{ProviderChanged: true, By: "ada"})
-		// and no nudge
+		// without a nudge
 		if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
 			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
@@ -387,7 +397,8 @@ func TestAnAnswerWithoutANudge(t *testing.T) {
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
-	for _, id := range []string{"p1", "p2"} { // the second after the broker was away
+	// the second after the broker was away
+	for _, id := range []string{"p1", "p2"} {
 		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 		w.awaiting("s", id)
 		w.whisper("s", events.PromptRejected{Prompt: id, By: "ada"})
@@ -414,7 +425,8 @@ func (w *world) whisperAs(id string, by events.Writer, source string, fact event
 		if err == nil {
 			return seq
 		}
-		if !errors.Is(err, bus.ErrLostRace) { // a receipt came between
+		// a receipt came between
+		if !errors.Is(err, bus.ErrLostRace) {
 			w.t.Fatal(err)
 		}
 	}
@@ -468,7 +480,8 @@ func TestACommitWithoutAGuard(t *testing.T) {
 // is.
 func TestWhatWasWrittenBeforeTheLogIsFollowed(t *testing.T) {
 	w := newWorld(t)
-	h := w.connect(pool) // which follows nothing
+	// a pool follows nothing
+	h := w.connect(pool)
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})

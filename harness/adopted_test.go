@@ -36,7 +36,8 @@ func TestAnAdoptedCallDoesNotEndWithoutTheAnswer(t *testing.T) {
 	} {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", answered before ", before), func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				w.asksInACall()
 				if before {
@@ -204,7 +205,8 @@ func TestAdoptedInTheBackground(t *testing.T) {
 	} {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", answered before: ", before), func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				turn := w.begins(w.connect())
 				must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "watch", Background: true}))
@@ -254,7 +256,8 @@ func TestStopOfAnAdoptedCall(t *testing.T) {
 		"the next process's call":   {adopt: harness.Adopt{Calls: []string{"c1"}}, taken: true, none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			turn := w.begins(w.connect())
 			must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))

@@ -192,7 +192,8 @@ func (s *Session) do(ctx context.Context, o *write) error {
 			return fmt.Errorf("harness: %s: %w: use Open or Claim", k, events.ErrOutOfRole)
 		}
 	}
-	if err := context.Cause(ctx); err != nil && !o.last { // the last fact is queued, and stored when it can be
+	// the last fact is queued, and stored when it can be
+	if err := context.Cause(ctx); err != nil && !o.last {
 		return about(err, "%s", s.ref)
 	}
 	s.haveAll(o.facts)
@@ -335,7 +336,8 @@ func (s *Session) mayRun() bool {
 		}
 		if s.ownership != suspended {
 			s.mu.Unlock()
-			return true // apart sessions have an empty queue
+			// apart sessions have an empty queue
+			return true
 		}
 		wait := s.resumed
 		s.mu.Unlock()
@@ -374,9 +376,11 @@ func (s *Session) send() {
 			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))
 		}
 	case l.ctx.Err() != nil:
-		s.suspend(l) // reading the session again shows the commit's outcome
+		// reading the session again shows the commit's outcome
+		s.suspend(l)
 	case len(ops) > 1 && !errors.Is(err, bus.ErrUnreachable):
-		s.divide() // the log may have space for some of them
+		// the log may have space for some of them
+		s.divide()
 	default:
 		s.mu.Lock()
 		s.settleUnacked(about(translate(err), "%s", s.ref))
@@ -448,7 +452,8 @@ func (s *Session) divide() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unacked == nil {
-		return // the session was taken meanwhile
+		// the session was taken meanwhile
+		return
 	}
 	for _, o := range s.unacked.writes {
 		o.alone = true

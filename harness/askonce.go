@@ -47,7 +47,8 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 		case was.ended:
 			n++
 			continue
-		case was.own: // asked under this name before, by a call that ended without the decision
+		case was.own:
+			// asked under this name before, by a call that ended without the decision
 			if err := t.sameQuestion(ctx, name, p, was.asked); err != nil {
 				return Answer{}, err
 			}
@@ -56,7 +57,8 @@ func (t *Turn) AskOnce(ctx context.Context, name string, p Prompt) (Answer, erro
 				if err := t.withdrawOther(ctx, id, was); err != nil && !errors.Is(err, errChanged) {
 					return Answer{}, err
 				}
-				continue // it is withdrawn, or was decided meanwhile
+				// it is withdrawn, or was decided meanwhile
+				continue
 			} else if err != nil {
 				return Answer{}, err
 			}
@@ -112,7 +114,8 @@ func (t *Turn) askNow(ctx context.Context, name string, p Prompt, epoch uint64) 
 	if err != nil {
 		return a, err
 	}
-	if kept(a.Status, a.Reason) { // perhaps a decision about another text, which came before this one was stored
+	// perhaps a decision about another text, which came before this one was stored
+	if kept(a.Status, a.Reason) {
 		was, _ := inState(t.s.State(), nameOfQuestion, p.ID)
 		if err := t.sameQuestion(ctx, name, p, was.asked); err != nil {
 			return Answer{}, err
@@ -122,7 +125,8 @@ func (t *Turn) askNow(ctx context.Context, name string, p Prompt, epoch uint64) 
 		t.s.mu.Lock()
 		err := t.running(t.s.st, t.s.st.Epoch)
 		t.s.mu.Unlock()
-		if err != nil { // the question ended with the turn
+		// the question ended with the turn
+		if err != nil {
 			return a, err
 		}
 	}

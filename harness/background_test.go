@@ -13,7 +13,8 @@ import (
 func TestPoolKeepsASessionWithACallInTheBackground(t *testing.T) {
 	for name, ends := range map[string]bool{"while Work runs": false, "at the end of Work": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool)
 			w.released(h, "s")
@@ -32,7 +33,8 @@ func TestPoolKeepsASessionWithACallInTheBackground(t *testing.T) {
 			w.request("s", "t1", "x")
 			call := <-calls
 			w.until("s", "the end of the turn", func(st *session.State) bool { return st.LastTurn != nil })
-			w.request("marker", "t2", "x") // one at a time: Work has left the session alone
+			// one at a time: Work has left the session alone
+			w.request("marker", "t2", "x")
 			<-marked
 			if ends {
 				check(t, stop())
@@ -58,7 +60,8 @@ func TestPoolKeepsASessionWithACallInTheBackground(t *testing.T) {
 func TestPoolKeepsASessionWithAnAsk(t *testing.T) {
 	for name, ends := range map[string]bool{"while Work runs": false, "at the end of Work": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool)
 			w.released(h, "s")
@@ -84,7 +87,8 @@ func TestPoolKeepsASessionWithAnAsk(t *testing.T) {
 			stop := w.work(h, worker)
 			w.request("s", "t1", "x")
 			w.until("s", "the end of the turn", func(st *session.State) bool { return st.LastTurn != nil })
-			w.request("marker", "t2", "x") // one at a time: Work has left the session alone
+			// one at a time: Work has left the session alone
+			w.request("marker", "t2", "x")
 			<-marked
 			if ends {
 				check(t, stop())

@@ -80,7 +80,8 @@ func TestBring(t *testing.T) {
 					w.mustAnswer("s", "p1", "red")
 				}
 				b.brought(t, "red")
-				check(t, s.Append(w.ctx, events.MessageAccepted{Message: "behind"})) // a receipt would be before it
+				// a receipt would be before it
+				check(t, s.Append(w.ctx, events.MessageAccepted{Message: "behind"}))
 				if w.received() {
 					t.Error("the log has a receipt, and the agent does not have the decision")
 				}
@@ -143,7 +144,8 @@ func TestKilledWhileItBrings(t *testing.T) {
 			}
 			st := w.state("s")
 			f, owed := st.Owed()
-			if st.LastTurn != nil { // its next attempt brings what it could not
+			// its next attempt brings what it could not
+			if st.LastTurn != nil {
 				f.Prompt, owed = st.LastTurn.Prompts[0].Prompt, st.LastTurn.Prompts[0].Had == 0
 			}
 			if !owed || f.Prompt != "p1" {
@@ -158,7 +160,8 @@ func TestKilledWhileItBrings(t *testing.T) {
 func TestALeaseIsLostWhileItBrings(t *testing.T) {
 	for place := range newWorld(t).outsideOrInATurn() {
 		t.Run(place, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w, b := newWorld(t), newBringer()
 			h := w.connect(pool, func(cfg *harness.Config) { cfg.TTL = 2 * time.Second })
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

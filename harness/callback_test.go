@@ -227,7 +227,8 @@ func methods(h *harness.Harness, s, other *harness.Session,
 func TestCallbacks(t *testing.T) {
 	for name, arrange := range callbacks {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			writer := &logWriter{}
 			h := w.connect(func(c *harness.Config) {
@@ -310,7 +311,8 @@ func everything(w *world, h *harness.Harness, s, other *harness.Session, turn *h
 	for h.Incarnation() == before && w.ctx.Err() == nil {
 		key := events.HarnessLeaseKey(me, before)
 		if e, err := w.bus.KV.Load(w.ctx, kv.Leases, key); err == nil {
-			_ = w.bus.KV.Delete(w.ctx, kv.Leases, key, e.Rev) // lost to a renewal: next time
+			// lost to a renewal: next time
+			_ = w.bus.KV.Delete(w.ctx, kv.Leases, key, e.Rev)
 		}
 		<-tick.C
 	}
@@ -342,7 +344,8 @@ func TestWorkReturns(t *testing.T) {
 			},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				h := w.connect(func(cfg *harness.Config) { cfg.TTL, cfg.Pool = time.Minute, c.pool })
 				check(t, h.Ready(w.ctx))

@@ -113,7 +113,8 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 			if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Pending.Turn != nil {
 				t.Errorf("%+v, pending %+v", st.LastTurn, st.Pending.Turn)
 			}
-			w.request("s", "t9", "next") // this is taken next, and nothing before it
+			// this is taken next, and nothing before it
+			w.request("s", "t9", "next")
 			select {
 			case id := <-taken:
 				if id != "t9" {
@@ -250,7 +251,8 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -279,7 +281,8 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 // continues the turn under the next epoch. It still has the answer: its own turn in place of that turn leaves nothing
 // owed.
 func TestReceiptsAfterALostLease(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -330,7 +333,8 @@ func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -378,7 +382,8 @@ func TestUnattended(t *testing.T) {
 		"of a call in a turn's back": {turn: true, background: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -397,7 +402,8 @@ func TestUnattended(t *testing.T) {
 			}()
 			w.awaiting("s", "p1")
 			if c.another {
-				go func() { _, _ = ask(w.ctx, p) }() // until the world ends
+				// until the world ends
+				go func() { _, _ = ask(w.ctx, p) }()
 				natstest.Until(t, "the other Ask", func() bool { return harness.Asks(s, "p1") == 2 })
 			}
 			cancel()

@@ -98,7 +98,8 @@ func (c Config) withDefaults() Config {
 		c.BufferBytesMax = bufferBytesDefault
 	}
 	if c.Host == "" {
-		if name, err := os.Hostname(); err == nil { // only shown to people
+		// only shown to people
+		if name, err := os.Hostname(); err == nil {
 			c.Host = name
 		}
 	}

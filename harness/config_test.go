@@ -49,7 +49,8 @@ func TestConfigValidate(t *testing.T) {
 // TestConnectRefused: an error of Connect is one sentence with the address, the cause and what to do, and has the
 // reason in its chain.
 func TestConnectRefused(t *testing.T) {
-	s := natstest.Start(t) // no cell on it
+	// no cell on it
+	s := natstest.Start(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +97,8 @@ func TestConnectRefused(t *testing.T) {
 	} {
 		t.Run(want.text, func(t *testing.T) {
 			t.Parallel()
-			long := 2500 * time.Millisecond // an attempt that gets no answer takes 2 s
+			// an attempt that gets no answer takes 2 s
+			long := 2500 * time.Millisecond
 			if errors.Is(want.err, harness.ErrNoCell) {
 				long = patience
 			}
@@ -160,7 +162,8 @@ func TestConnectLogsWhatItWaitsFor(t *testing.T) {
 	want = append(want, fmt.Sprintf("level=WARN msg=\"still trying: the broker at %s has no cell \\\"hf\\\": "+
 		"`holdfast up`, or the first service that runs there, makes it; else correct the prefix\"", s.URL()))
 	natstest.Until(t, "the second line", func() bool { return len(said()) > 1 })
-	natstest.Bus(t, s) // makes the cell
+	// makes the cell
+	natstest.Bus(t, s)
 	h := <-connected
 	if err := <-ended; err != nil {
 		t.Fatal(err)

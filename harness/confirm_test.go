@@ -14,7 +14,8 @@ func TestConfirmReadsTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
-	const often = 20 // now and then the process has heard of it already
+	// now and then the process has heard of it already
+	const often = 20
 	for n := range often {
 		id := fmt.Sprint("s", n)
 		s := must[*harness.Session](t)(h.Open(w.ctx, id, harness.OpenOptions{}))

@@ -106,7 +106,8 @@ type wait struct {
 // newWait begins to wait. The caller calls end.
 func newWait(cfg Config, log zerolog.Logger) *wait {
 	w := &wait{cfg: cfg, log: log, logged: map[string]bool{}}
-	w.note(bus.ErrUnreachable) // until more is known
+	// until more is known
+	w.note(bus.ErrUnreachable)
 	w.timer = time.AfterFunc(tryingAfter, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -161,7 +162,8 @@ func (h *Harness) beginInCell(ctx context.Context, note func(error)) (*term, err
 	for {
 		_, err := h.bus.Log.LastSeq(ctx)
 		var l *term
-		if !errors.Is(err, bus.ErrNotFound) { // another error is that of a user who may not look
+		// another error is that of a user who may not look
+		if !errors.Is(err, bus.ErrNotFound) {
 			if l, err = h.begin(ctx); !errors.Is(err, bus.ErrNotFound) {
 				return l, err
 			}

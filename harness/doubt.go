@@ -79,13 +79,15 @@ func (s *Session) settleDoubt(l *term, d *doubtError) error {
 	}
 	defer func() { <-s.writing }()
 	if !s.isApart() {
-		return nil // another call has found it
+		// another call has found it
+		return nil
 	}
 	_, err := s.storeOnce(l.ctx, d.after, d.evs)
 	if errors.Is(err, bus.ErrUnreachable) {
 		return translate(err)
 	}
-	err = s.catchUp(l.ctx) // refused, for whatever reason: the first attempt may be there
+	// refused, for whatever reason: the first attempt may be there
+	err = s.catchUp(l.ctx)
 	if errors.Is(err, ErrFenced) {
 		// the log was restored, so what was read of it before does not count
 		if _, err = s.load(l.ctx); err == nil {
@@ -93,7 +95,8 @@ func (s *Session) settleDoubt(l *term, d *doubtError) error {
 		}
 	}
 	if errors.Is(err, ErrForbidden) {
-		return nil // nor may it renew its lease
+		// it may not renew its lease either
+		return nil
 	}
 	if err != nil {
 		return err
@@ -137,7 +140,8 @@ func (h *Harness) releaseUnused(s *Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state == buslease.Draining || h.ctx.Err() != nil {
-		return // all are released, or recovered
+		// all are released, or recovered
+		return
 	}
 	s.leaving = true
 	h.running.Go(func() {
@@ -145,7 +149,8 @@ func (h *Harness) releaseUnused(s *Session) {
 		s.mu.Lock()
 		s.leaving = false
 		s.mu.Unlock()
-		h.releaseUnused(s) // a call that waited for it may have left meanwhile
+		// a call that waited for it may have left meanwhile
+		h.releaseUnused(s)
 	})
 }
 
@@ -199,7 +204,8 @@ func (s *Session) releaseIfUnused() error {
 	}
 	o.check = func(*session.State) (bool, error) { return !s.isUnusedLocked(), nil }
 	if err = s.do(s.h.ctx, o); err != nil && s.isApart() {
-		return nil // it is not this process's any more
+		// it is not this process's any more
+		return nil
 	}
 	return err
 }

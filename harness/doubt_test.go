@@ -78,7 +78,8 @@ func TestClaimInDoubt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h, l, acknowledge := deaf(w, pool)
 			ctx, cancel := context.WithCancel(w.ctx)
@@ -146,7 +147,8 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	if s == nil {
 		t.FailNow()
 	}
-	check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m"})) // it was not given up
+	// it was not given up
+	check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m"}))
 	st := w.state("s")
 	if st.Epoch != 2 || !st.Owned || st.Tools["c1"].Epoch != 2 || st.Tools["c2"].Epoch != 2 || st.Turn.Epoch != 2 ||
 		st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
@@ -203,7 +205,8 @@ func wantUnmade(t *testing.T, st *session.State) {
 func TestTurnInDoubt(t *testing.T) {
 	for _, opens := range []bool{false, true} {
 		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h, l, acknowledge := deafOnHold(w)
 			w.request("s", "t1", "x")
@@ -261,7 +264,8 @@ func TestClaimWithoutItsRest(t *testing.T) {
 		"the last": func(c *harness.Config) { c.BufferBytesMax = 300 << 10 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			adopt := w.largePrompts(20)
 			two := w.connect(small)
@@ -278,7 +282,8 @@ func TestClaimWithoutItsRest(t *testing.T) {
 
 // TestUnusedInALostLease checks that a session which no caller was given is not claimed again after a lost lease.
 func TestUnusedInALostLease(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -299,7 +304,8 @@ func TestUnusedInALostLease(t *testing.T) {
 func TestCloseWhileClaiming(t *testing.T) {
 	for name, lost := range map[string]bool{"lease in date": false, "lease lost": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(func(c *harness.Config) {
 				if c.TTL = time.Minute; lost {
@@ -341,7 +347,8 @@ func TestCloseWhileClaiming(t *testing.T) {
 
 // TestReadyInDoubt checks that a state of the lease whose acknowledgement was lost is said again by the next renewal.
 func TestReadyInDoubt(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 3*time.Second })
@@ -362,7 +369,8 @@ func TestReadyInDoubt(t *testing.T) {
 // TestConnectAndCloseInDoubt checks that a lease ends by itself whose process does not know that it has it, or could
 // not give it back.
 func TestConnectAndCloseInDoubt(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
@@ -445,7 +453,8 @@ func TestUncertainOutcomes(t *testing.T) {
 func TestCompactionInDoubt(t *testing.T) {
 	for _, opens := range []bool{false, true} {
 		t.Run(fmt.Sprintf("opened %t", opens), func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h, l, acknowledge := deafOnHold(w)
 			w.append("s", events.WriterCompaction,

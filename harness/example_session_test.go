@@ -127,7 +127,8 @@ func ExampleHarness_Sessions() {
 	ctx := context.Background()
 	p := paint(ctx)
 	defer p.stop()
-	doc, err := p.state(ctx, p.ref()).Encode() // the ledger stores the document
+	// the ledger stores the document
+	doc, err := p.state(ctx, p.ref()).Encode()
 	fatal(err)
 	_, err = p.bus.KV.Store(ctx, kv.State, events.SessionKey(p.ref()), doc, 0)
 	fatal(err)
@@ -146,12 +147,14 @@ func ExampleHarness_Work() {
 	defer cancel()
 	p := paint(ctx)
 	defer p.stop()
-	p.request(ctx, p.ref(), "turn-1") // a person sends a message
+	// a person sends a message
+	p.request(ctx, p.ref(), "turn-1")
 
 	fatal(p.harness.Work(ctx, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
 		defer cancel()
 		fmt.Println(turn.Session().ID(), turn.ID(), turn.Request().Cause)
-		return nil // the turn completes
+		// the turn completes
+		return nil
 	}}))
 	// Output: wall turn-1 message
 }

@@ -36,7 +36,8 @@ func ExampleStep_unknown() {
 	turn := p.turn(ctx)
 	cut, cancel := context.WithCancel(ctx)
 	_, err := harness.Step(cut, turn, "buy-paint", func(ctx context.Context) (int, error) {
-		cancel() // SIGKILL, in real life
+		// SIGKILL, in real life
+		cancel()
 		return 0, ctx.Err()
 	})
 	fmt.Println("cut off:", errors.Is(err, context.Canceled), errors.Is(err, harness.ErrOutcomeUnknown))

@@ -12,7 +12,8 @@ import (
 // The shortest complete harness: it connects, opens a session, asks a person within a turn, and leaves.
 func Example() {
 	ctx := context.Background()
-	cell := startCell(ctx) // `holdfast up`
+	// `holdfast up`
+	cell := startCell(ctx)
 	defer cell.stop()
 
 	h, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
@@ -21,10 +22,12 @@ func Example() {
 	fatal(err)
 	fatal(h.Ready(ctx))
 
-	turn := s.OpenTurn() // of a process that was killed
+	// of a process that was killed
+	turn := s.OpenTurn()
 	if turn == nil {
 		start := harness.StartOptions{Content: "paint the wall", By: "ada"}
-		if next := s.State().Pending.Turn; next != nil { // requested by an answer while no process ran
+		// requested by an answer while no process ran
+		if next := s.State().Pending.Turn; next != nil {
 			start = harness.StartOptions{ID: next.ID}
 		}
 		turn, err = s.StartTurn(ctx, start)
@@ -99,10 +102,12 @@ func Example_pool() {
 	fatal(err)
 	fatal(s.Release(ctx, "for another harness"))
 	fatal(h.Ready(ctx))
-	cell.request(ctx, events.Ref{Harness: "pool", Session: "report"}, "turn-1") // a person sends a message
+	// a person sends a message
+	cell.request(ctx, events.Ref{Harness: "pool", Session: "report"}, "turn-1")
 
 	err = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
-		defer cancel() // this example has one piece of work
+		// this example has one piece of work
+		defer cancel()
 		fmt.Println(turn.Session().ID(), turn.ID(), string(turn.Request().Content))
 		return turn.Complete(ctx, "stop")
 	}})

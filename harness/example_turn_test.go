@@ -53,14 +53,16 @@ func ExampleTurn_Decisions() {
 	ctx := context.Background()
 	p := paint(ctx)
 	defer p.stop()
+	// no Ask waits for it
 	fatal(p.session.Append(ctx, events.PromptRequested{Prompt: "colour", PromptKind: events.PromptQuestion,
-		Delivery: events.DeliverCallback, Questions: colour().Questions})) // no Ask waits for it
+		Delivery: events.DeliverCallback, Questions: colour().Questions}))
 	p.person(ctx, p.ref(), "colour", "red")
 	turn, err := p.session.StartTurn(ctx, harness.StartOptions{ID: "t1", Prompts: []string{"colour"}})
 	fatal(err)
 	decisions, err := turn.Decisions(ctx)
 	fatal(err)
-	fatal(turn.Complete(ctx, "stop")) // the receipt
+	// the receipt
+	fatal(turn.Complete(ctx, "stop"))
 	fmt.Println(decisions[0].Status, decisions[0].Answers[0].Text)
 	// Output: answered red
 }

@@ -27,16 +27,18 @@ func Example_retry() {
 	_, err = h.Open(ctx, wall.Session, harness.OpenOptions{})
 	fatal(err)
 	fatal(h.Ready(ctx))
-	cell.request(ctx, wall, "turn-1") // a person sends a message
+	// a person sends a message
+	cell.request(ctx, wall, "turn-1")
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		failed := cell.until(ctx, wall, func(st *session.State) bool { return st.LastTurn != nil })
 		fmt.Println("failed:", failed.LastTurn.Error.Kind, "retryable:", failure.Retryable(failed.LastTurn.Error.Kind))
+		// the retry service, when it is time
 		cell.append(context.Background(), wall, events.WriterRetry,
 			events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
 				Message: failed.LastTurn.Message,
-				Options: failed.LastTurn.Options}) // the retry service, when it is time
+				Options: failed.LastTurn.Options})
 	}()
 
 	err = h.Work(ctx, harness.Worker{
@@ -47,7 +49,8 @@ func Example_retry() {
 			if r.Cause == events.CauseMessage {
 				return &harness.ProviderError{Raw: failure.Raw{Status: 503, Text: "overloaded"}}
 			}
-			defer cancel() // this example has one turn
+			// this example has one turn
+			defer cancel()
 			return turn.Complete(ctx, "stop")
 		},
 	})
@@ -79,7 +82,8 @@ func ExampleStream() {
 		// costs little
 		fatal(turn.Usage(ctx, harness.Usage{Model: "small", Tokens: events.Tokens{Input: int64(1000 + i)}}))
 	}
-	err = stream.Err(nil) // it ended, and no finish mark had come
+	// it ended, and no finish mark had come
+	err = stream.Err(nil)
 	fatal(turn.FailWith(ctx, err))
 
 	st := s.State()
@@ -111,7 +115,8 @@ func Example_compaction() {
 	err = h.Work(ctx, harness.Worker{Compact: func(_ context.Context, s *harness.Session,
 		c session.WorkCompaction) (usedAfter int64, err error) {
 		fmt.Println("compact", s.ID(), "because", c.Reason)
-		summary := `{"tool":"paint","colour":"red"}` // what the model made of it
+		// what the model made of it
+		summary := `{"tool":"paint","colour":"red"}`
 		if err := harness.ValidateSummary(summary); err != nil {
 			return 0, err
 		}
@@ -131,7 +136,8 @@ func ExampleHarness_Send() {
 	cell := startCell(ctx)
 	defer cell.stop()
 	wall := events.Ref{Harness: "painter", Session: "wall"}
-	go cell.takeMessages(ctx) // the compaction service
+	// the compaction service
+	go cell.takeMessages(ctx)
 
 	h, err := harness.Connect(ctx, harness.Config{ID: wall.Harness, URL: cell.url})
 	fatal(err)

@@ -114,7 +114,8 @@ func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), ov
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range sessions { // which look at the lease while they are locked
+	// they look at the lease while they are locked
+	for _, s := range sessions {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}

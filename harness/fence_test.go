@@ -59,13 +59,15 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 		"when it asks once again": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool)
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 			p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
-			if read == nil { // the answer was read, and no Ask has returned it yet
+			// the answer was read, and no Ask has returned it yet
+			if read == nil {
 				check(t, s.Append(w.ctx,
 					events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
 						Questions: question(),
@@ -134,7 +136,8 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 		"while it asks": {}, "before it asks": {asksLater: true}, "the whole log at once": {whole: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			l := newLine(t, w.server.URL())
 			h := w.connect(func(cfg *harness.Config) { cfg.Pool, cfg.URL = c.whole, l.url })
@@ -176,7 +179,8 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 					return len(out) > 0 || l.reads.Load() > 0
 				})
 			}
-			for before, n := l.reads.Load(), 0; n < 50; n++ { // meanwhile it does not read over and over
+			// meanwhile it does not read over and over
+			for before, n := l.reads.Load(), 0; n < 50; n++ {
 				if w.state("s"); l.reads.Load() > before+2 {
 					t.Fatalf("%d reads while the lease is overdue", l.reads.Load()-before)
 				}
@@ -211,7 +215,8 @@ func TestAskedAgainWithoutAdoption(t *testing.T) {
 		t.Fatalf("epoch %d, the question's %d", st.Epoch, st.Prompts["p1"].Epoch)
 	}
 	out := ask(w.ctx, s, p)
-	w.awaiting("s", "p1") // under the present epoch
+	// under the present epoch
+	w.awaiting("s", "p1")
 	if st := w.state("s"); st.Tools["c1"].Epoch != 2 || st.Turn == nil || st.Turn.Epoch != 2 || st.Ignored.Count != 0 {
 		t.Errorf("its call and its turn were not adopted: %+v, %+v", st.Tools["c1"], st.Turn)
 	}

@@ -111,7 +111,8 @@ var losses = map[string]func(w *world, h *harness.Harness, s *harness.Session){
 func TestNoCarriedAnswerForAFencedProcess(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.bringsAnAnswer(events.DeliverCallback)
 			h := w.connect(pool)
@@ -166,7 +167,8 @@ func TestNoCarriedAnswerForOptions(t *testing.T) {
 func TestNoAnswerMessageForAFencedProcess(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.bringsAnAnswer(events.DeliverMessage)
 			h := w.connect(pool)

@@ -65,7 +65,8 @@ func (s *Session) longAgo(ctx context.Context, p Prompt, turn string, was sessio
 		}
 	}
 	a, err := s.readAnswer(ctx, p, was.Seq)
-	if errors.Is(err, ErrUnknown) { // it ended with its turn, and no fact says so
+	// it ended with its turn, and no fact says so
+	if errors.Is(err, ErrUnknown) {
 		return Answer{}, closed
 	}
 	return a, err

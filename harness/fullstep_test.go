@@ -99,7 +99,8 @@ func TestAFactIsRefusedForItselfOnly(t *testing.T) {
 		"two": {large, small, large, small}, "alone": {large}, "none": {small, small, small},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w, s, fill, _ := fullFor(t, false)
 			fill()
 			resume := harness.Mute(s)

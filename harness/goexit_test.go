@@ -44,7 +44,8 @@ func TestHandlersThatEndTheirGoroutine(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

@@ -68,7 +68,8 @@ func TestLargeContentOfARetry(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	large := strings.Repeat("x", 2*events.ContentBytesMax) // more than any fact holds
+	// more than any fact holds
+	large := strings.Repeat("x", 2*events.ContentBytesMax)
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx,
 		harness.StartOptions{ID: "t1", Message: "m1", Content: large, By: "ada"}))
 	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
@@ -89,13 +90,15 @@ func TestLargeContentOfARetry(t *testing.T) {
 // TestPoolDoesNotTakeBack checks that a member of a pool whose lease was lost does not take a session back from the
 // member that has it now.
 func TestPoolDoesNotTakeBack(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	one, two := w.connect(pool), w.connect(pool)
 	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
 	kept := must[*harness.Session](t)(one.Open(w.ctx, "kept", harness.OpenOptions{}))
 	first := one.Incarnation()
-	release := harness.Mute(s) // it is looked at again when two has it
+	// it is looked at again when two has it
+	release := harness.Mute(s)
 	w.dropLease(one)
 	natstest.Until(t, "the loss to be noticed", func() bool { return harness.Suspended(s) })
 	w.append("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first})
@@ -195,11 +198,12 @@ func TestAnswerIsAReceipt(t *testing.T) {
 // TestCloseOfAFencedProcess checks that Close succeeds when a session was taken and this process had not heard of it.
 func TestCloseOfAFencedProcess(t *testing.T) {
 	w := newWorld(t)
-	h := w.connect(pool) // which reads only the reported sessions
+	// a pool reads only the reported sessions
+	h := w.connect(pool)
 	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	ev := events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
-	// and no nudge
+	// without a nudge
 	if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq,
 		[]events.Event{ev}); err != nil {
 		t.Fatal(err)
@@ -213,15 +217,18 @@ func TestCloseOfAFencedProcess(t *testing.T) {
 // TestLeaseStateIsStarting checks that the lease of a process that starts over says starting until it has its sessions
 // again, at first and at each renewal: the items of an older incarnation are recovered as soon as a newer one is ready.
 func TestLeaseStateIsStarting(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, h.Ready(w.ctx))
 	first := h.Incarnation()
-	release := harness.Mute(s) // it cannot be claimed again yet
+	// it cannot be claimed again yet
+	release := harness.Mute(s)
 	w.dropLease(h)
-	said := map[uint64]string{} // by revision
+	// by revision
+	said := map[uint64]string{}
 	check := func() {
 		check(t, w.bus.KV.List(w.ctx, kv.Leases, events.HarnessLeaseKeys(me), func(e kv.Entry) error {
 			var l leased

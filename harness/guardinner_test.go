@@ -41,7 +41,8 @@ func TestAskOfAPromptThatCannotBeAdopted(t *testing.T) {
 		x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask"})
 		x.s.writing <- struct{}{}
 		x.s.mu.Lock()
-		x.s.st.Epoch++ // as a later process sees it
+		// as a later process sees it
+		x.s.st.Epoch++
 		x.s.epoch, x.s.st.Prompts["p1"].Call = x.s.st.Epoch, "c1"
 		x.s.mu.Unlock()
 		out := ask1(x.ctx, turn)
@@ -213,7 +214,8 @@ func TestCommitOfASessionThatIsNotOwned(t *testing.T) {
 	defer cancel()
 	last := uint64(0)
 	err := x.peer.Log.Follow(ctx, "laptop", func(from uint64) {
-		if from != 0 { // it is followed, and this commit is brought
+		// it is followed, and this commit is brought
+		if from != 0 {
 			last = x.appendUnnudged(events.WriterLedger, events.SessionConfigured{By: "ada"})
 		}
 	}, func(m bus.Message) {
@@ -288,7 +290,8 @@ func TestNudgeWhileASessionIsTaken(t *testing.T) {
 	}
 	begin()
 	natstest.Until(t, "the commit to be read", func() bool { return x.s.State().Seq == seq })
-	newSession(x.h, x.s.ref).readUpTo(seq) // nothing was read of it yet
+	// nothing was read of it yet
+	newSession(x.h, x.s.ref).readUpTo(seq)
 }
 
 // TestAProcessEndsOnce: a process that leaves, or has ended, does not end once more because it was replaced.
@@ -302,7 +305,8 @@ func TestAProcessEndsOnce(t *testing.T) {
 	}
 	x := newInside(t)
 	x.h.mu.Lock()
-	x.h.state = buslease.Draining // Close has begun
+	// Close has begun
+	x.h.state = buslease.Draining
 	x.h.mu.Unlock()
 	if replace(x.h); x.h.ctx.Err() != nil {
 		t.Errorf("it leaves, and ended with %v", context.Cause(x.h.ctx))

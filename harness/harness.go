@@ -4,7 +4,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	if _, err := h.Open(ctx, "wall", harness.OpenOptions{}); err != nil { // continues what was cut off
+//	// continues what was cut off
+//	if _, err := h.Open(ctx, "wall", harness.OpenOptions{}); err != nil {
 //		return err
 //	}
 //	if err := h.Ready(ctx); err != nil {
@@ -13,7 +14,8 @@
 //	err = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
 //		answer, err := t.AskOnce(ctx, "colour", harness.Prompt{Questions: questions})
 //		if err != nil {
-//			return err // a failed turn is retried, or a person is asked to continue it
+//			// a failed turn is retried, or a person is asked to continue it
+//			return err
 //		}
 //		return paint(ctx, answer.Choice())
 //	}})
@@ -281,7 +283,8 @@ func (h *Harness) start(ctx context.Context, note func(error)) error {
 	}
 	h.bus.OnReconnect(func() { h.readAll((*Session).awaitsNews) })
 	h.running.Go(h.watch)
-	if h.cfg.Pool { // there each would be given what all the others write
+	// there each would be given what all the others write
+	if h.cfg.Pool {
 		h.running.Go(h.readAgain)
 	} else {
 		h.running.Go(h.listen)
@@ -315,7 +318,8 @@ type Unreadable struct {
 // the log by what the ledger has not folded yet; [Harness.Claim] does not. A document that this build cannot read is
 // reported in unreadable and does not hide the others. err is an error of the broker; then both lists are nil.
 func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadable []Unreadable, err error) {
-	latest := map[string]kv.Entry{} // a key that changes while it is listed comes twice
+	// a key that changes while it is listed comes twice
+	latest := map[string]kv.Entry{}
 	var order []string
 	err = h.bus.KV.List(ctx, kv.State, events.SessionKeys(h.cfg.ID), func(e kv.Entry) error {
 		if _, seen := latest[e.Key]; !seen {
@@ -350,7 +354,8 @@ func sessionOf(key string) string {
 // nudged handles a hint that another writer appended to a session of this harness.
 func (h *Harness) nudged(id string, seq uint64) {
 	if from := h.followed.Load(); from != 0 && seq >= from {
-		return // it is on its way
+		// it is on its way
+		return
 	}
 	h.readUpTo(id, seq)
 }
@@ -405,7 +410,8 @@ func (h *Harness) readAll(chosen func(*Session) bool) {
 			return nil
 		})
 	}
-	_ = reads.Wait() // no function returns an error
+	// no function returns an error
+	_ = reads.Wait()
 }
 
 // readAgain reads the sessions of a member of a pool in which it waits for others. It makes up for a nudge that was
@@ -473,7 +479,8 @@ func (h *Harness) forget(s *Session) {
 }
 
 func (h *Harness) remove(s *Session) {
-	s.mu.Lock() // always before the harness's
+	// always before the harness's
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -497,7 +504,8 @@ func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	defer h.bus.Close()
 	var errs []error
-	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrLeaseLost) { // without a lease there is nothing to change
+	// without a lease there is nothing to change
+	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrLeaseLost) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, h.releaseAll(ctx)...)
@@ -546,5 +554,6 @@ func (h *Harness) each(all []*Session, fn func(*Session)) {
 			return nil
 		})
 	}
-	_ = group.Wait() // no function returns an error
+	// no function returns an error
+	_ = group.Wait()
 }

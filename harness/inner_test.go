@@ -412,7 +412,8 @@ func TestTheLogLostItsEnd(t *testing.T) {
 // TestAnOldStateRefusesNothing: a fact that is not lawful by what this process has read is tried again by what the
 // log says.
 func TestAnOldStateRefusesNothing(t *testing.T) {
-	x := newInside(t, inPool) // it reads only the reported sessions
+	// it reads only the reported sessions
+	x := newInside(t, inPool)
 	turn := x.turn(StartOptions{ID: "t1"})
 	x.appendUnnudged(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
@@ -450,7 +451,8 @@ func TestNoReceiptWhileTheTurnRuns(t *testing.T) {
 	if err := x.s.Append(x.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}); err == nil {
 		t.Error("a turn that is open is started again")
 	}
-	x.mustRelay(events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"}) // behind what was queued
+	// behind what was queued
+	x.mustRelay(events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	if st := x.s.State(); st.Prompts["p1"] == nil {
 		t.Errorf("the receipt was given before the call has ended: %+v", st.Recent)
 	}
@@ -485,7 +487,8 @@ func TestOneCommitOfUsageAndEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := x.s.State().Commits; n > 1+2*rounds+rounds/2 { // the machine may stand still in between, now and then
+	// the machine may stand still in between, now and then
+	if n := x.s.State().Commits; n > 1+2*rounds+rounds/2 {
 		t.Errorf("%d commits of %d turns", n, rounds)
 	}
 }
@@ -494,7 +497,8 @@ func TestOneCommitOfUsageAndEnd(t *testing.T) {
 func TestReportsWaitForCompany(t *testing.T) {
 	x := newInside(t)
 	waited := false
-	for i := 0; i < 20 && !waited; i++ { // the machine may stand still for longer than it waits
+	// the machine may stand still for longer than it waits
+	for i := 0; i < 20 && !waited; i++ {
 		turn := x.turn(StartOptions{ID: fmt.Sprint("t", i)})
 		natstest.Until(t, "nothing to be sent", func() bool {
 			x.s.mu.Lock()
@@ -524,7 +528,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 	if err := turn.Usage(x.ctx, negative); !errors.Is(err, events.ErrMalformed) {
 		t.Errorf("%v", err)
 	}
-	x.s.releaseUsage() // nothing is held back
+	// nothing is held back
+	x.s.releaseUsage()
 	if n := Waiting(x.s); n > 1 {
 		t.Errorf("%d reports wait", n)
 	}
@@ -575,7 +580,8 @@ func TestHeldReportKeepsItsPlace(t *testing.T) {
 	x.s.usage.held = &events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 1}}
 	x.s.mu.Unlock()
 	taken := func() bool { return x.s.usage.held == nil && len(x.s.queue) == 0 }
-	x.h.buffer.mu.Lock() // nothing can be queued
+	// nothing can be queued
+	x.h.buffer.mu.Lock()
 	released := make(chan struct{})
 	go func() {
 		defer close(released)
@@ -827,7 +833,8 @@ func TestNotRunOfARefusedStart(t *testing.T) {
 	}
 	x.doubtfulStart(step)
 	second := make(chan error, 1)
-	x.s.unsend() // it lost a race
+	// it lost a race
+	x.s.unsend()
 	x.queued(2)
 	go func() { second <- step(x.ctx) }()
 	x.queued(3)
@@ -864,7 +871,8 @@ func TestNotRunIsKnownHere(t *testing.T) {
 	x.doubtfulStart(step)
 	second := make(chan error, 1)
 	x.queued(2)
-	x.s.unsend() // it lost a race
+	// it lost a race
+	x.s.unsend()
 	x.s.mu.Lock()
 	end := x.s.queue[1]
 	x.s.queue = x.s.queue[:1]
@@ -873,13 +881,15 @@ func TestNotRunIsKnownHere(t *testing.T) {
 	natstest.Until(t, "the start to be stored", func() bool { return len(x.s.State().Tools) == 1 })
 	x.s.writing <- struct{}{}
 	x.s.mu.Lock()
-	x.s.kept = []*write{end} // the broker has refused it
+	// the broker has refused it
+	x.s.kept = []*write{end}
 	x.s.mu.Unlock()
 	go func() { second <- step(x.ctx) }()
 	x.queued(2)
 	x.s.mu.Lock()
 	x.s.unacked = &unacked{writes: []*write{end}}
-	x.s.settleUnacked(ErrFull) // once more
+	// once more
+	x.s.settleUnacked(ErrFull)
 	x.s.mu.Unlock()
 	<-x.s.writing
 	if err := errors.Join(<-second, step(x.ctx)); err != nil || runs != 1 {
@@ -922,7 +932,8 @@ func TestWorkEndsWhileItTakes(t *testing.T) {
 			if err := <-first; err != nil {
 				t.Fatal(err)
 			}
-			x.s.unsend() // it lost a race
+			// it lost a race
+			x.s.unsend()
 			if turn := x.s.OpenTurn(); turn != nil {
 				t.Fatalf("the turn %s is open before its start is stored", turn.ID())
 			}
@@ -994,7 +1005,8 @@ func TestWorkEndsWhileItTakesACompaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stored {
-				x.s.unsend() // it lost a race, and is sent again
+				// it lost a race, and is sent again
+				x.s.unsend()
 			} else {
 				x.s.mu.Lock()
 				x.s.settleUnacked(ErrFull)
@@ -1045,7 +1057,8 @@ func TestWorkReleasesNothingThatIsClaimed(t *testing.T) {
 	}()
 	natstest.Until(t, "the release to wait", func() bool { return Waiting(x.s) == 1 })
 	x.s.mu.Lock()
-	x.s.works, x.s.holders = false, 2 // as by Claim
+	// as by Claim
+	x.s.works, x.s.holders = false, 2
 	x.s.mu.Unlock()
 	<-x.s.writing
 	if err := <-released; err != nil || x.s.isApart() {
@@ -1369,7 +1382,8 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 		t.Errorf("%v, owned by %s of %s", err, x.s.State().Incarnation, next.incarnation)
 	}
 	x.s.suspend(next)
-	for range 20 { // the session may be locked first, or the end of the lease be seen first
+	// the session may be locked first, or the end of the lease be seen first
+	for range 20 {
 		if err := x.s.reclaim(x.dead(ErrLeaseLost)); err == nil || !Suspended(x.s) {
 			t.Fatalf("under a lease that is lost as well: %v", err)
 		}

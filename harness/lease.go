@@ -41,7 +41,8 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 	before, err := strconv.ParseUint(h.drawn, 10, 64)
 	h.mu.Unlock()
 	if err != nil {
-		before = 0 // it has drawn none
+		// it has drawn none
+		before = 0
 	}
 	n, err := h.bus.Leases.Ticket(ctx, h.cfg.ID, before)
 	if err != nil {
@@ -65,7 +66,8 @@ func (h *Harness) begin(ctx context.Context) (*term, error) {
 		h.mu.Lock()
 		state := h.state
 		if h.term != l && state == buslease.Ready {
-			state = buslease.Starting // it does not have its sessions yet
+			// it does not have its sessions yet
+			state = buslease.Starting
 		}
 		h.mu.Unlock()
 		return h.value(l, state)
@@ -114,7 +116,8 @@ func (h *Harness) valueWith(l *term, state, abandoned string) []byte {
 		State: state, Abandoned: abandoned, TTLMS: h.cfg.TTL.Milliseconds(),
 		Host: h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC(),
 		Connection: presence.Named{Connection: h.bus.Presence.Own(), Name: h.bus.Presence.Name()}})
-	if err != nil { // nothing in it can fail to encode
+	// nothing in it can fail to encode
+	if err != nil {
 		panic(err)
 	}
 	return v
@@ -222,7 +225,8 @@ func (h *Harness) beginAgain() (*term, error) {
 		newest, own, err := h.bus.Leases.Drawn(h.ctx, h.cfg.ID)
 		drawn := strconv.FormatUint(newest, 10)
 		switch {
-		case errors.Is(err, bus.ErrForbidden): // then the session's own fence has to do
+		case errors.Is(err, bus.ErrForbidden):
+			// then the session's own fence has to do
 		case err != nil:
 			return nil, err
 		case session.Older(was, drawn) && !own:
@@ -365,7 +369,8 @@ func (s *Session) reclaim(l *term) error {
 	}
 	defer func() { <-s.writing }()
 	if s.isUnused() {
-		s.drop(ErrLeaseLost) // of a claim that no call waits for: recovery handles it
+		// of a claim that no call waits for: recovery handles it
+		s.drop(ErrLeaseLost)
 		return nil
 	}
 	s.mu.Lock()
@@ -374,11 +379,13 @@ func (s *Session) reclaim(l *term) error {
 	if !held {
 		return nil
 	}
-	from := epoch // what this process has is of this epoch, or of one of its claims whose outcome was in doubt
+	// what this process has is of this epoch, or of one of its claims whose outcome was in doubt
+	from := epoch
 	var rest [][]events.Fact
 	err := s.takeAgain(l, func() (facts []events.Fact, err error) {
 		if st := s.State(); st.Owned && st.Epoch > epoch && s.hasClaimed(st.Incarnation) {
-			was, epoch = &term{incarnation: st.Incarnation}, st.Epoch // an attempt in doubt had succeeded
+			// an attempt in doubt had succeeded
+			was, epoch = &term{incarnation: st.Incarnation}, st.Epoch
 		}
 		facts, rest, err = s.reclaiming(l, was, epoch, from)
 		return facts, err
@@ -386,7 +393,8 @@ func (s *Session) reclaim(l *term) error {
 	switch {
 	case err == nil:
 		return s.queueFirst(rest)
-	case l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
+	case l.ctx.Err() != nil:
+		// the new lease is lost, too: it stays suspended for the next one
 	default:
 		s.h.settleLater(s, l, err)
 		if errors.Is(err, bus.ErrLogBehind) {
@@ -457,7 +465,8 @@ func (s *Session) reclaiming(l, was *term, epoch, from uint64) (facts []events.F
 		case p.Epoch < from:
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
-			if s.unasked(st, id) { // its new request withdraws what the log says, also one of a claim in doubt
+			// its new request withdraws what the log says, also one of a claim in doubt
+			if s.unasked(st, id) {
 				late = append(late, events.PromptUnattended{Prompt: id})
 			}
 		default:
@@ -469,7 +478,8 @@ func (s *Session) reclaiming(l, was *term, epoch, from uint64) (facts []events.F
 	if a.Turn {
 		for _, c := range st.Turn.Prompts {
 			if c.Had >= from {
-				late = append(late, events.PromptDelivered{Prompt: c.Prompt}) // its Ask has returned: see ADR 85
+				// its Ask has returned: see ADR 85
+				late = append(late, events.PromptDelivered{Prompt: c.Prompt})
 			}
 		}
 	}
@@ -503,7 +513,8 @@ func (s *Session) queueFirst(commits [][]events.Fact) error {
 		s.h.buffer.force(len(o.facts), o.bytes)
 	}
 	s.queue = slices.Concat(ops, s.queue)
-	s.rest = append(s.rest, ops...) // that of the claim before can wait still
+	// that of the claim before can wait still
+	s.rest = append(s.rest, ops...)
 	s.scheduleLocked()
 	return nil
 }
@@ -517,7 +528,8 @@ func (s *Session) awaitRest(ctx context.Context) {
 		select {
 		case <-o.done:
 		case <-ctx.Done():
-			return // the next claim waits for it
+			// the next claim waits for it
+			return
 		}
 	}
 	s.mu.Lock()
@@ -541,7 +553,8 @@ func (h *Harness) Abandon() {
 // them before it abandons this one.
 func (h *Harness) AbandonBecause(ctx context.Context, detail string) error {
 	if !h.endAtOnce() {
-		return nil // it has left
+		// it has left
+		return nil
 	}
 	defer h.bus.Close()
 	h.mu.Lock()
@@ -558,8 +571,10 @@ func (h *Harness) AbandonBecause(ctx context.Context, detail string) error {
 
 // endAtOnce ends everything but the connection, and reports whether that is left to close.
 func (h *Harness) endAtOnce() bool {
-	h.mu.Lock()         // the goroutine that settles doubts begins under it
-	h.cancel(ErrClosed) // before anything else: later facts under it are not sent any more
+	// the goroutine that settles doubts begins under it
+	h.mu.Lock()
+	// before anything else: later facts under it are not sent any more
+	h.cancel(ErrClosed)
 	h.mu.Unlock()
 	for _, s := range h.owned() {
 		s.drop(ErrClosed)
@@ -568,6 +583,7 @@ func (h *Harness) endAtOnce() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := h.state == buslease.Draining
-	h.state = buslease.Draining // Close has nothing left to do
+	// Close has nothing left to do
+	h.state = buslease.Draining
 	return !left
 }

@@ -75,7 +75,8 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 		{"by default, a pool's member", pool, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(c.set)
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -149,7 +150,8 @@ func TestStopWhileTheLeaseIsLost(t *testing.T) {
 		"in place of one that ada requests": {own, ada, request("r2"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -241,7 +243,8 @@ func TestStopConfirmedDuringAStart(t *testing.T) {
 // TestAnsweredBeforeTheLeaseWasLost: the commit that claims again keeps what an Ask has returned to a call: under the
 // epoch before, recovery would take it for lost and deliver it again. The end of the call is the receipt.
 func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -266,7 +269,8 @@ func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 
 // TestCompactionOutlivesALostLease: a running compaction continues, too.
 func TestCompactionOutlivesALostLease(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -283,7 +287,8 @@ func TestCompactionOutlivesALostLease(t *testing.T) {
 
 // TestLeaseLostAndFenced (R6): a session that another process took while the lease was lost is not claimed again.
 func TestLeaseLostAndFenced(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -293,7 +298,7 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	w.awaiting("s", "p1")
 	evs := []events.Event{events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})}
-	// and no nudge
+	// without a nudge
 	if _, err := w.bus.Log.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +334,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			old := w.connect()
 			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -338,7 +344,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			c.notify(w, old, successor)
 			wantErr(t, ended(t, old.Context()), harness.ErrFenced)
 			for _, s := range []*harness.Session{s, also} {
-				if err := ended(t, s.Context()); err == nil { // fenced, or its lease lost: both are true
+				// fenced, or its lease lost: both are true
+				if err := ended(t, s.Context()); err == nil {
 					t.Error("the context ended without a cause")
 				}
 				wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
@@ -357,7 +364,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 // TestSupersededByItsOwnNextIncarnation: a process that starts over loses a session to recovery, which names the
 // incarnation that the process itself has taken. It is not superseded: it continues with its other sessions.
 func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -383,7 +391,8 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 
 // An attempt to start over that fails half-way, after its incarnation was drawn, is not taken for another process's.
 func TestStartingOverTakesSeveralAttempts(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -399,7 +408,8 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 
 // LeaseStop: everything ends, for good.
 func TestLeaseLostForGood(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseStop })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -456,7 +466,8 @@ func TestBrokerRestart(t *testing.T) {
 // R8: the broker is away for longer than the TTL. The process starts over by itself and nothing is lost, not even what
 // it said meanwhile.
 func TestOutageLongerThanTheTTL(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h, turn, out := w.callInAnOutage(time.Second, func(s *harness.Session) {
 		natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
@@ -479,14 +490,16 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 // TestReadyOutlivesALostLease checks that Ready, called while the broker is away for longer than the TTL, returns once
 // the process has started over. With LeaseStop it returns the reason.
 func TestReadyOutlivesALostLease(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, loss := range map[string]harness.LeaseLoss{"ride out": harness.LeaseRideOut,
 		"restart": harness.LeaseRestart, "stop": harness.LeaseStop} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(func(c *harness.Config) {
-				if c.OnLeaseLoss = loss; loss != harness.LeaseStop { // which could not open the session any more
+				// it could not open the session any more
+				if c.OnLeaseLoss = loss; loss != harness.LeaseStop {
 					c.TTL = time.Second
 				}
 			})
@@ -506,7 +519,8 @@ func TestReadyOutlivesALostLease(t *testing.T) {
 			if h.Incarnation() == first {
 				t.Errorf("incarnation %s outlived the outage", first)
 			}
-			natstest.Until(t, "the lease to say ready", func() bool { // a slow machine loses it once more
+			// a slow machine loses it once more
+			natstest.Until(t, "the lease to say ready", func() bool {
 				said, _ := w.lease(h.Incarnation())
 				return said.State == "ready"
 			})
@@ -517,7 +531,8 @@ func TestReadyOutlivesALostLease(t *testing.T) {
 
 // Sessions that are opened while leases come and go are all usable: none falls between two incarnations.
 func TestBetweenTwoIncarnations(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const openers, losses = 8, 3
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })

@@ -116,7 +116,8 @@ func (l *lines) forward(next line) {
 	for token, err := d.Token(); err == nil; token, err = d.Token() {
 		key, isKey := token.(string)
 		if !isKey {
-			continue // a bracket of the line
+			// a bracket of the line
+			continue
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -133,7 +134,8 @@ func (l *lines) forward(next line) {
 	r := slog.NewRecord(next.at, next.level, message, 0)
 	r.AddAttrs(fields...)
 	if err := l.to.Handler().Handle(ctx, r); err != nil {
-		return // as in slog: a handler that fails has nowhere to report it
+		// as in slog: a handler that fails has nowhere to report it
+		return
 	}
 }
 

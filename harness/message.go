@@ -93,7 +93,8 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	r := t.request
 	t.s.mu.Unlock()
 	content, err := t.content(ctx, r)
-	if err == nil && bringsAnswer(r) { // reading took as long as it took
+	// reading took as long as it took
+	if err == nil && bringsAnswer(r) {
 		err = t.s.verifyOwner(ctx)
 	}
 	if err != nil {
@@ -178,7 +179,8 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	}
 	r, err := s.resultAt(ctx, call, e)
 	if err == nil {
-		err = s.verifyOwner(ctx) // reading took as long as it took
+		// reading took as long as it took
+		err = s.verifyOwner(ctx)
 	}
 	if err != nil {
 		return Result{}, err

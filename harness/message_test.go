@@ -50,7 +50,8 @@ func TestSend(t *testing.T) {
 	var bodies []map[string]any
 	refusals := []error{events.Unavailable("not ready"), events.Unavailable("lost 10 races")}
 	sent := make(chan error, 1)
-	go func() { // before anybody serves
+	// before anybody serves
+	go func() {
 		_, err := h.Send(w.ctx, harness.Message{Session: "s", ID: "m1", Content: "hello", By: "ada"})
 		sent <- err
 	}()
@@ -139,7 +140,8 @@ func TestOptionsOfARetry(t *testing.T) {
 			if r.had, err = turn.Options(&r.options); err != nil {
 				return err
 			}
-			content, err := turn.Content(ctx) // of a retry it is in the log only
+			// of a retry it is in the log only
+			content, err := turn.Content(ctx)
 			r.content = string(content)
 			runs <- r
 			return errors.Join(err, &harness.ProviderError{Raw: failure.Raw{Status: 503, RetryAfter: "4"}})
@@ -156,7 +158,8 @@ func TestOptionsOfARetry(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	for i, cause := range []events.Cause{events.CauseRetry, events.CauseResume, events.CauseFollowUp} {
-		retry := i + 1 // the service counts retries: the first one has the number that the turn before it has
+		// the service counts retries: the first one has the number that the turn before it has
+		retry := i + 1
 		l := w.state("s").LastTurn
 		id := "again-" + string(cause)
 		w.append("s", events.WriterRetry,

@@ -27,7 +27,8 @@ func TestStepOfAMessageIDUsedAgain(t *testing.T) {
 					must[string](t)(harness.Step(w.ctx, turn, fmt.Sprint(name, i), filler.run))
 				}
 			}
-			ends(turn, 5, "before ") // their endings are forgotten after that of the message
+			// their endings are forgotten after that of the message
+			ends(turn, 5, "before ")
 			must[string](t)(harness.Step(w.ctx, turn, "deploy", c.run, harness.StepInput("v1")))
 			w.decides(turn, "colour", "red")
 			check(t, turn.Complete(w.ctx, ""))

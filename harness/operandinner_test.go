@@ -134,7 +134,8 @@ func TestFoundOfManyEndings(t *testing.T) {
 	open, ended := nameID(nameOfStep, "open", "message m1", 1), nameID(nameOfStep, "ended", "message m1", 1)
 	x.mustRelay(events.ToolStarted{Call: open, Turn: "t1", Name: "open"},
 		events.ToolStarted{Call: ended, Turn: "t1", Name: "ended"}, events.ToolCompleted{Call: ended})
-	if err := turn.Complete(x.ctx, ""); err != nil { // it ends the open call, too
+	// it ends the open call, too
+	if err := turn.Complete(x.ctx, ""); err != nil {
 		t.Fatal(err)
 	}
 	// the second turn is of the same message, and began after the step
@@ -375,7 +376,8 @@ func TestForgettingKeepsWhatIsNeeded(t *testing.T) {
 	x.s.st.Recent = append(x.s.st.Recent, session.Ending{Entity: session.EntityPrompt, ID: "ended",
 		Outcome: string(session.Answered), Seq: 1})
 	x.s.mu.Unlock()
-	x.s.abandonAsk("new") // its request is in doubt: the session may have it later
+	// its request is in doubt: the session may have it later
+	x.s.abandonAsk("new")
 	x.s.have("ended", 1)
 	kept := len(x.s.shown)
 	x.s.keepShown("last", shown{})
@@ -450,10 +452,12 @@ func TestReclaimingRecordsWhatIsUnattended(t *testing.T) {
 		facts, _, err := x.s.reclaiming(&term{incarnation: "999999", ctx: x.ctx}, x.h.term, x.s.State().Epoch, 1)
 		return facts, err
 	}
-	if _, err := claim(); err != nil { // it is in doubt
+	// it is in doubt
+	if _, err := claim(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := x.s.newWrite([]events.Fact{asked("given-up", "")}) // as the rest of a claim is stored
+	// as the rest of a claim is stored
+	again, err := x.s.newWrite([]events.Fact{asked("given-up", "")})
 	if err == nil {
 		again.relay = true
 		err = x.s.queueUp(false, again)

@@ -139,7 +139,8 @@ func TestReceiptOfAStopThatIsGone(t *testing.T) {
 		x.s.st.Pending.Stop = pending
 		x.s.mu.Unlock()
 		x.s.confirm(session.PendingStop{Turn: "t9", Actor: events.ActorPerson})
-		call := fmt.Sprint("c", i) // stored after it
+		// stored after it
+		call := fmt.Sprint("c", i)
 		x.mustRelay(events.ToolStarted{Call: call, Turn: "t1", Name: "x"}, events.ToolCompleted{Call: call})
 	}
 	cs, err := x.peer.Log.Read(x.ctx, x.s.ref, 0)

@@ -14,7 +14,8 @@ import (
 func TestWorkEndsWhileOptionsWaits(t *testing.T) {
 	for name, pool := range map[string]bool{"its own session": false, "a session that it takes": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits
+			// it waits
+			t.Parallel()
 			w := newWorld(t)
 			l := newLine(t, w.server.URL())
 			h := w.connect(func(c *harness.Config) { c.URL, c.Pool = l.url, pool })
@@ -31,7 +32,8 @@ func TestWorkEndsWhileOptionsWaits(t *testing.T) {
 						l.down.Store(true)
 						l.cut()
 						begun <- struct{}{}
-						all, _, _ := h.Sessions(s.Context()) // it returns when the broker is back
+						// it returns when the broker is back
+						all, _, _ := h.Sessions(s.Context())
 						return len(all)
 					},
 					Turn: func(context.Context, *harness.Turn) error { return nil },

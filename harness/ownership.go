@@ -97,10 +97,12 @@ func (s *Session) claimWithTurn(ctx context.Context, l *term) ([]events.Fact, er
 	facts, err := s.claim(l)
 	st := s.State()
 	if err != nil || st.Turn == nil || st.Pending.Turn != nil {
-		return facts, err // a turn that was requested, for an answer for instance, comes in its place
+		// a turn that was requested, for an answer for instance, comes in its place
+		return facts, err
 	}
 	if p := &st.Policy; p.Resume != events.ResumeAuto || !p.AutoRetry || st.Retry.Resumes >= p.ResumeMax {
-		return facts, nil // recovery interrupts it, and a person decides
+		// recovery interrupts it, and a person decides
+		return facts, nil
 	}
 	n, all, err := s.adoptions(ctx, st.Turn)
 	if err != nil {
@@ -186,14 +188,16 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	if err == nil && len(adopt) > 0 {
 		err = s.readTurn(ctx, s.turnOfThis(), s.State())
 	}
-	s.recordUnasked(errors.Is(err, ErrPending), adopt...) // after an error, too: another caller may have the session
+	// after an error, too: another caller may have the session
+	s.recordUnasked(errors.Is(err, ErrPending), adopt...)
 	if err != nil {
 		h.dropHolder(s)
 		return nil, err
 	}
 	adopts := how != had || slices.ContainsFunc(now, isTurnStarted)
 	if adopts && slices.ContainsFunc(adopt, func(a Adopt) bool { return a.ForWork }) {
-		s.handToWork() // a turn that this process had runs already
+		// a turn that this process had runs already
+		s.handToWork()
 	}
 	return s, nil
 }
@@ -212,7 +216,8 @@ func (s *Session) readTurn(ctx context.Context, t *Turn, st *session.State) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w != nil && w.Turn == t.id { // another turn may have begun meanwhile
+	// another turn may have begun meanwhile
+	if w != nil && w.Turn == t.id {
 		t.request = *w
 	}
 	return nil
@@ -283,7 +288,8 @@ func (s *Session) split(beside, facts []events.Fact) (commits [][]events.Fact, e
 		if err != nil {
 			return nil, about(err, "%s", s.ref)
 		}
-		more := len(body) - 1 // a comma in place of two brackets
+		// a comma in place of two brackets
+		more := len(body) - 1
 		bytes += more
 		if i < len(beside) {
 			continue
@@ -352,13 +358,16 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	s.holders++
 	if s.works {
 		s.works = false
-		h.notifyWork(s.ref.Session) // Work leaves alone what is being released
+		// Work leaves alone what is being released
+		h.notifyWork(s.ref.Session)
 	}
 	s.mu.Unlock()
 	if how == found {
 		s.failUnmadeCompaction()
-		s.recordUnaskedOf(false, func(string, string) bool { return true }) // that call may have adopted prompts
-		h.notifyWork(s.ref.Session)                                         // Work leaves alone what no caller has
+		// that call may have adopted prompts
+		s.recordUnaskedOf(false, func(string, string) bool { return true })
+		// Work leaves alone what no caller has
+		h.notifyWork(s.ref.Session)
 	}
 	return how, nil
 }
@@ -400,11 +409,13 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	s.mu.Lock()
-	s.st, s.last = st, log.Last{} // of a document the last commit is not known
+	// of a document the last commit is not known
+	s.st, s.last = st, log.Last{}
 	s.mu.Unlock()
 	s.prove(n)
 	if st.Seq > 0 {
-		return false, nil // a document is rarely behind: the compare-and-set tells
+		// a document is rarely behind: the compare-and-set tells
+		return false, nil
 	}
 	return true, s.catchUp(ctx)
 }
@@ -443,13 +454,15 @@ func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([
 			continue
 		}
 		if errors.Is(err, events.ErrMalformed) {
-			return had, err // nothing was sent
+			// nothing was sent
+			return had, err
 		}
 		if err != nil {
 			return had, &doubtError{evs: evs, after: after, err: err}
 		}
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, 0)
-		s.h.bus.Hints.Nudge(s.ref, seq) // to the former owner
+		// to the former owner
+		s.h.bus.Hints.Nudge(s.ref, seq)
 		if !s.begin(l) {
 			return had, fmt.Errorf("%w: it was taken at once", ErrFenced)
 		}
@@ -482,8 +495,10 @@ func (s *Session) begin(l *term) bool {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
-	s.handOut(s.st.Seq)       // the claim was stored right behind what was read
-	s.readUpToLocked(s.ahead) // commits that arrived during the claim
+	// the claim was stored right behind what was read
+	s.handOut(s.st.Seq)
+	// commits that arrived during the claim
+	s.readUpToLocked(s.ahead)
 	if l.ctx.Err() != nil {
 		s.suspendLocked(l)
 	}
@@ -549,7 +564,8 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 			}
 			if p.Status != session.Awaiting {
 				c := st.Tools[p.Call]
-				apart := c != nil && c.Background // outlives the turn
+				// outlives the turn
+				apart := c != nil && c.Background
 				calls[p.Call], turn = true, turn || !apart && st.Turn != nil && p.Turn == st.Turn.ID
 				continue
 			}

@@ -93,9 +93,11 @@ func TestRestartWithAdoption(t *testing.T) {
 			w.awaiting("s", "p"+id)
 		}
 	}
-	ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()}) // a callback that is not rebuilt
+	// a callback that is not rebuilt
+	ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
 	w.awaiting("s", "p2")
-	w.mustAnswer("s", "p1", "early") // reaches the log; the process dies before its call is closed (P13)
+	// reaches the log; the process dies before its call is closed (P13)
+	w.mustAnswer("s", "p1", "early")
 
 	two := w.connect()
 	before := w.state("s").Commits

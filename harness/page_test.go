@@ -19,7 +19,8 @@ func paintWall(ctx context.Context, url string, questions []events.Question,
 	if err != nil {
 		return err
 	}
-	if _, err := h.Open(ctx, "wall", harness.OpenOptions{}); err != nil { // continues what was cut off
+	// continues what was cut off
+	if _, err := h.Open(ctx, "wall", harness.OpenOptions{}); err != nil {
 		return err
 	}
 	if err := h.Ready(ctx); err != nil {
@@ -28,7 +29,8 @@ func paintWall(ctx context.Context, url string, questions []events.Question,
 	err = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
 		answer, err := t.AskOnce(ctx, "colour", harness.Prompt{Questions: questions})
 		if err != nil {
-			return err // a failed turn is retried, or a person is asked to continue it
+			// a failed turn is retried, or a person is asked to continue it
+			return err
 		}
 		return paint(ctx, answer.Choice())
 	}})
@@ -59,7 +61,8 @@ func TestPageOfThePackage(t *testing.T) {
 	}
 
 	ctx := t.Context()
-	working, finished := context.WithCancel(ctx) // the program ends before the person's request is acknowledged
+	// the program ends before the person's request is acknowledged
+	working, finished := context.WithCancel(ctx)
 	defer finished()
 	cell := startCell(ctx)
 	defer cell.stop()

@@ -96,7 +96,8 @@ func TestCompactionOfAnEarlierEpoch(t *testing.T) {
 	}
 	x.mustRelay(events.CompactionStarted{Compaction: "k1"})
 	next := &term{incarnation: "999999", ctx: x.ctx}
-	for _, earlier := range []bool{false, true} { // in this order: the epoch stays
+	// in this order: the epoch stays
+	for _, earlier := range []bool{false, true} {
 		want := 2
 		x.s.mu.Lock()
 		epoch := x.s.st.Epoch

@@ -14,7 +14,8 @@ import (
 func TestALostNudgeOfAClose(t *testing.T) {
 	for name, pool := range map[string]bool{"exclusive": false, "pool": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits
+			// it waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(func(c *harness.Config) { c.Pool = pool })
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

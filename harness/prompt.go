@@ -239,7 +239,8 @@ func (s *Session) askWith(ctx context.Context, t *Turn, w *waiter, p Prompt, f e
 			return Answer{}, err
 		}
 		select {
-		case <-w.done: // it was settled while this Ask was on its way
+		case <-w.done:
+			// it was settled while this Ask was on its way
 		default:
 			return s.readAnswer(ctx, p, settled)
 		}
@@ -313,7 +314,8 @@ func (s *Session) request(ctx context.Context, p Prompt, f events.PromptRequeste
 	settled, found := at, attached
 	s.mu.Unlock()
 	switch {
-	case err == nil && found: // perhaps to one that another Ask has requested meanwhile
+	case err == nil && found:
+		// perhaps to one that another Ask has requested meanwhile
 		err = s.sameAsked(ctx, p, f)
 	case err == nil && !p.byID():
 		s.asks(f)
@@ -363,7 +365,8 @@ func (s *Session) keptDecision(prompt string) events.Fact {
 	defer s.mu.Unlock()
 	_, returned := s.returned[prompt]
 	p := s.st.Prompts[prompt]
-	inCall := p != nil && !s.owesReceipt(s.st, prompt) // the end of its call is the receipt
+	// the end of its call is the receipt
+	inCall := p != nil && !s.owesReceipt(s.st, prompt)
 	if returned && !inCall {
 		return events.PromptDelivered{Prompt: prompt}
 	}
@@ -381,7 +384,8 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	e, ended := st.Ended(session.EntityPrompt, prompt)
 	returnedIn, returned := s.returned[prompt]
 	if c, ok := st.Carries(prompt); ok && c.Seq != 0 && (!returned || returnedIn != st.Turn.ID) {
-		return true, c.Seq, nil // an attempt before this one may have had it, and failed
+		// an attempt before this one may have had it, and failed
+		return true, c.Seq, nil
 	}
 	switch {
 	case p != nil && p.Status == session.Awaiting:
@@ -419,7 +423,8 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
-	o.relay = true // what has ended meanwhile cannot be adopted
+	// what has ended meanwhile cannot be adopted
+	o.relay = true
 	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
 	return s.do(ctx, o)
 }
@@ -445,7 +450,8 @@ func (s *Session) readAnswer(ctx context.Context, p Prompt, seq uint64) (Answer,
 	s.mu.Lock()
 	e, _ := s.st.Ended(session.EntityPrompt, prompt)
 	s.mu.Unlock()
-	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason} // by containment: no fact says more
+	// by containment: no fact says more
+	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason}
 	for i := range c.Events {
 		said, id := settlement(c.Events[i].Fact)
 		// "": long ago, the session keeps no ending of it
@@ -536,7 +542,8 @@ func (s *Session) verify() {
 				delete(s.waiters, id)
 				w.settle(Answer{}, err)
 			default:
-				more = true // it came after the log was read
+				// it came after the log was read
+				more = true
 			}
 		}
 		s.verifying = more
@@ -557,7 +564,8 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 		s.mu.Unlock()
 		if l.lease.Overdue() {
 			select {
-			case <-l.ctx.Done(): // an overdue lease is not renewed any more
+			case <-l.ctx.Done():
+				// an overdue lease is not renewed any more
 			case <-ctx.Done():
 				return about(context.Cause(ctx), "%s", s.ref)
 			}
@@ -570,7 +578,8 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		sure := s.ownership == owner && !s.term.lease.Overdue() // a newer claim was stored behind what it had read
+		// a newer claim was stored behind what it had read
+		sure := s.ownership == owner && !s.term.lease.Overdue()
 		s.mu.Unlock()
 		if sure {
 			return nil
@@ -648,7 +657,8 @@ func (s *Session) unattended(st *session.State, prompt string) bool {
 	}
 	c := st.Tools[p.Call]
 	if !ofLastOwner(st, p.Epoch) && (c == nil || !ofLastOwner(st, c.Epoch)) {
-		return false // nothing is left to this process
+		// nothing is left to this process
+		return false
 	}
 	return outlivesTurn(st, p)
 }
@@ -695,7 +705,8 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 			decided := p.Status == session.Answered || p.Status == session.Rejected
 			_, returned := s.returned[id]
 			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
-				returned = true // the open turn has brought it to the agent
+				// the open turn has brought it to the agent
+				returned = true
 			}
 			alone := s.gaveUp[id] || left && s.waiters[id] == nil
 			if p.Call == call && decided && alone && !returned {
@@ -782,7 +793,8 @@ func (s *Session) haveOf(turn string) {
 			return false
 		}
 		c := st.Tools[p.Call]
-		return p.Delivery != events.DeliverToolResult || c == nil || !c.Background // its end is the receipt
+		// its end is the receipt
+		return p.Delivery != events.DeliverToolResult || c == nil || !c.Background
 	}
 	due := map[string]uint64{}
 	s.mu.Lock()
@@ -811,7 +823,8 @@ func (s *Session) appendLater(f events.Fact, due func(st *session.State) bool) {
 	o, err := s.newWrite([]events.Fact{f})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !due(st), nil }
-		o.forced = true // Asks, steps and stops bound their number
+		// Asks, steps and stops bound their number
+		o.forced = true
 		err = s.queueUp(true, o)
 	}
 	if err != nil {

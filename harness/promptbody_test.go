@@ -77,7 +77,8 @@ func TestAnotherQuestionUnderTheID(t *testing.T) {
 	} {
 		for what, other := range others(q) {
 			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
 				must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
@@ -132,7 +133,8 @@ func TestAnotherQuestionWhereNoAskWaits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			s := c(w, must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{})))
 			for what, other := range others(q) {

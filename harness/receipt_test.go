@@ -81,14 +81,16 @@ func TestAskInAClaim(t *testing.T) {
 	} {
 		for _, place := range []string{"outside", "in a turn"} {
 			t.Run(name+" "+place, func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				s, out, _, again := w.inAClaim(w.outsideOrInATurn()[place], c.asksLater)
 				if f, owed := w.state("s").Owed(); owed {
 					t.Errorf("while an Ask waits for the answer, a turn is owed: %+v", f)
 				}
 				if c.lostAgain {
-					harness.Mute(s)() // the attempt to claim ends with its lease
+					// the attempt to claim ends with its lease
+					harness.Mute(s)()
 				}
 				again()
 				if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
@@ -110,7 +112,8 @@ func TestAskEndsInAClaim(t *testing.T) {
 	for _, place := range []string{"outside", "in a turn"} {
 		for _, later := range []bool{false, true} {
 			t.Run(fmt.Sprint(place, ", asks later: ", later), func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				s, out, end, again := w.inAClaim(w.outsideOrInATurn()[place], later)
 				end()
@@ -131,7 +134,8 @@ func TestAskEndsInAClaim(t *testing.T) {
 // TestWorkEndsInAClaim: the lease is lost while an Ask of a handler waits, and the answer is stored. The broker goes
 // away while the claim of the session is under way, and then the context of Work ends. Work returns without the broker.
 func TestWorkEndsInAClaim(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
@@ -173,7 +177,8 @@ func (w *world) fills(filler *harness.Session) {
 	for _, content := range []string{`"` + strings.Repeat("x", 4<<10) + `"`, ``} {
 		var err error
 		for err == nil {
-			if content == "" { // less than what others append
+			// less than what others append
+			if content == "" {
 				err = filler.Relay(w.ctx, events.PromptUnattended{Prompt: "x"})
 			} else {
 				err = filler.Append(w.ctx, events.MessageAccepted{Message: w.bus.NewID(), Content: []byte(content)})
@@ -235,7 +240,8 @@ func TestClaimAgainInAFullLog(t *testing.T) {
 		b.Cell().LogSubject(ref("session"), events.WriterHarness)))
 	check(t, nc.Flush())
 	w.dropLease(h)
-	for range 3 { // the second one would be the settlement of a claim in doubt
+	// the second one would be the settlement of a claim in doubt
+	for range 3 {
 		must[*nats.Msg](t)(claims.NextMsgWithContext(ctx))
 	}
 	select {
@@ -292,7 +298,8 @@ func TestRefusedEnd(t *testing.T) {
 	filler := must[*harness.Session](t)(h.Open(ctx, "f", harness.OpenOptions{}))
 	running, full := make(chan struct{}), make(chan struct{})
 	w.work(h, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
-		close(running) // a second time it panics: the turn runs once
+		// a second time it panics: the turn runs once
+		close(running)
 		<-full
 		return nil
 	}})
@@ -315,7 +322,8 @@ func TestRefusedEnd(t *testing.T) {
 func TestAskByIDAlone(t *testing.T) {
 	for name, c := range map[string]struct{ another bool }{"unattended": {}, "of an earlier process": {another: true}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			s := must[*harness.Session](t)(w.connect().Open(w.ctx, "s", harness.OpenOptions{}))
 			short, releaseUnused := context.WithCancel(w.ctx)

@@ -27,7 +27,8 @@ import (
 func (w *world) suspendedInAClaim(l *line, h *harness.Harness, s *harness.Session, meanwhile func()) {
 	w.t.Helper()
 	release := harness.Mute(s)
-	l.ends.Store(true) // with the claim
+	// with the claim
+	l.ends.Store(true)
 	w.dropLease(h)
 	natstest.Until(w.t, "the lease to be lost", func() bool { return harness.Suspended(s) })
 	meanwhile()
@@ -47,7 +48,8 @@ func (w *world) recovers(owner reconciler.Liveness) []events.Fact {
 // TestTwoClaimsInDoubt: the claim after a lost lease is stored, its outcome is not known, and the lease is lost again:
 // twice in a row. The process still has its session and its turn.
 func TestTwoClaimsInDoubt(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL, cfg.TTL = l.url, 3*time.Second })
@@ -57,7 +59,8 @@ func TestTwoClaimsInDoubt(t *testing.T) {
 	w.suspendedInAClaim(l, h, s, func() {})
 	for epoch := uint64(2); epoch <= 3; epoch++ {
 		w.until("s", "the claim to be stored", func(st *session.State) bool { return st.Epoch == epoch })
-		harness.Mute(s)() // the attempt to claim ends with its lease
+		// the attempt to claim ends with its lease
+		harness.Mute(s)()
 		l.ends.Store(epoch == 2)
 		l.cut()
 		l.deaf.Store(false)
@@ -79,7 +82,8 @@ func (w *world) dropNewLease() {
 // TestClaimStoredLate: the leader of the log holds the claim of a process that starts over, and the new lease is lost,
 // too. The first claim is stored just before the second one arrives. The process still has its session and its turn.
 func TestClaimStoredLate(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
@@ -101,7 +105,8 @@ func TestClaimStoredLate(t *testing.T) {
 		case first == nil:
 			first = m
 			close(held)
-		case bytes.Equal(m.Data, first.Data): // sent again, in flight
+		case bytes.Equal(m.Data, first.Data):
+			// sent again, in flight
 		default:
 			l.aside.Store(false)
 			stores(first, "")
@@ -146,7 +151,8 @@ func allAdopted(st *session.State) bool {
 // TestSplitClaimInDoubt: a process has more open questions than a commit takes. The first commit of the claim after a
 // lost lease is stored, its outcome is not known, and the lease is lost again. Every question is still the process's.
 func TestSplitClaimInDoubt(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(pool, func(cfg *harness.Config) { cfg.URL = l.url })
@@ -154,7 +160,8 @@ func TestSplitClaimInDoubt(t *testing.T) {
 	check(t, h.Ready(w.ctx))
 	w.asksMany(s)
 	w.suspendedInAClaim(l, h, s, func() {})
-	harness.Mute(s)() // the attempt to claim ends with its lease
+	// the attempt to claim ends with its lease
+	harness.Mute(s)()
 	l.cut()
 	l.deaf.Store(false)
 	w.until("s", "every question to be adopted", func(st *session.State) bool {
@@ -193,7 +200,8 @@ func through(t testing.TB, to string, write func(io.Writer) io.Writer) string {
 	t.Cleanup(func() { check(t, listener.Close()) })
 	copies := func(to io.WriteCloser, w io.Writer, from io.Reader) {
 		_, _ = io.Copy(w, from)
-		_ = to.Close() // it may be closed
+		// it may be closed
+		_ = to.Close()
 	}
 	go func() {
 		for {
@@ -220,7 +228,8 @@ func through(t testing.TB, to string, write func(io.Writer) io.Writer) string {
 func TestNotReadyBeforeTheRestOfAClaim(t *testing.T) {
 	for name, losses := range map[string]uint64{"lost once": 1, "lost twice": 2} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			var armed atomic.Bool
 			var refused atomic.Int64
@@ -299,7 +308,8 @@ func (s stalled) Write(p []byte) (int, error) {
 // TestResultReadAcrossTheFence (R6): the network stands still while Session.Result reads an answer in the log, for
 // longer than the lease, and recovery takes the session. The process does not get the answer.
 func TestResultReadAcrossTheFence(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	var l stall
 	h := w.connect(func(c *harness.Config) {
@@ -346,7 +356,8 @@ func TestReturnedToACallThatIsCutOff(t *testing.T) {
 		"in its turn": {inTurn: true}, "in its turn, and a lost lease": {inTurn: true, loses: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool)
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

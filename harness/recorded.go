@@ -194,7 +194,8 @@ func (x *logIndex) add(c *events.Commit) {
 	if p := x.st.Pending.Turn; p != nil {
 		x.turns[p.ID] = turnOf{p.Message, p.OfTurn}
 	}
-	if t := x.st.Turn; t != nil { // with what its start did not repeat of its request
+	// with what its start did not repeat of its request
+	if t := x.st.Turn; t != nil {
 		x.turns[t.ID] = turnOf{t.Message, t.OfTurn}
 	}
 }

@@ -22,7 +22,8 @@ func TestUnreadableDocuments(t *testing.T) {
 	}
 	w.put(events.SessionKey(ref("newer")), []byte(`{"v":2}`))
 	w.put(events.SessionKey(ref("b c")), []byte(`{"v":1,"harness":`))
-	odd := "session." + me + ".=ZZ" // no id is encoded so
+	// no id is encoded so
+	odd := "session." + me + ".=ZZ"
 	w.put(odd, []byte(`no JSON`))
 	all, unreadable, err := h.Sessions(w.ctx)
 	check(t, err)
@@ -87,7 +88,8 @@ func TestUsageOfAFencedSession(t *testing.T) {
 	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	check(t, turn.Usage(w.ctx, input(50_000)))
-	check(t, turn.Usage(w.ctx, input(50_001))) // held back
+	// held back
+	check(t, turn.Usage(w.ctx, input(50_001)))
 	two := w.connect()
 	must[*harness.Session](t)(two.Claim(w.ctx, "s"))
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
@@ -159,7 +161,8 @@ func TestLargeOptions(t *testing.T) {
 	if st := w.state("s"); st.Seq != before {
 		t.Error("something was stored")
 	}
-	fits := strings.Repeat("x", events.OptionsBytesMax-2) // and two quotes
+	// two bytes are the quotes
+	fits := strings.Repeat("x", events.OptionsBytesMax-2)
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Content: "x", Options: fits}))
 	if got := len(w.state("s").Turn.Options); got != events.OptionsBytesMax {
 		t.Errorf("%d bytes of options", got)

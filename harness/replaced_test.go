@@ -100,7 +100,8 @@ func TestWorkOfAReplacedProcess(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			old := w.connect()
 			returned := begin(w, old)
@@ -144,7 +145,8 @@ func TestAProcessWithASessionLeftContinues(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			old, newer, kept := w.half()
 			newer.Abandon()
@@ -186,7 +188,8 @@ func TestMembersOfAPoolAreNotReplaced(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			old, newer := w.connect(c.old...), w.connect(c.newer...)
 			c.lose(w, old, newer)
@@ -212,7 +215,8 @@ func TestMembersOfAPoolAreNotReplaced(t *testing.T) {
 // TestAProcessThatIsNewestAgainContinues: a process that has drawn the newest incarnation after a newer process had
 // claimed one of its sessions is not replaced by that one, and can claim the session again.
 func TestAProcessThatIsNewestAgainContinues(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	old, newer, kept := w.half()
 	// without the ticket the process cannot find out that another one has drawn a newer incarnation
@@ -243,7 +247,8 @@ func TestASleepingProcessLearnsThatItWasReplaced(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			l := newLine(t, w.server.URL())
 			old := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*patience })
@@ -264,7 +269,8 @@ func TestASleepingProcessLearnsThatItWasReplaced(t *testing.T) {
 // before that, without a nudge, reaches the process.
 func TestAClaimFromBeforeTheLogIsFollowed(t *testing.T) {
 	w := newWorld(t)
-	h := w.connect(pool) // which follows nothing
+	// a pool follows nothing
+	h := w.connect(pool)
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	harness.Live(h, w.orphanSilently("s")+1)
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
@@ -323,7 +329,8 @@ func TestWorkThatOnlyANewerProcessMayTake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			first, old, newer := w.connect(), w.connect(), w.connect()
 			out := w.works(old, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return nil }})

@@ -125,11 +125,13 @@ func (s *Session) heldUsage() *write {
 	f := *u.held
 	u.stored, u.at, u.held = f, time.Now(), nil
 	o, err := s.newWrite([]events.Fact{f})
-	if err != nil { // it was validated when it was held back
+	// it was validated when it was held back
+	if err != nil {
 		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
 		return nil
 	}
-	o.report, o.forced = &f, true // one for each session
+	// one for each session
+	o.report, o.forced = &f, true
 	return o
 }
 
@@ -259,7 +261,8 @@ func (k *workLoop) endTurn(ctx context.Context, t *Turn, cause, err error, leavi
 			Error: events.Failure{Kind: failureLeaseLost, Text: clip(err.Error())}})
 	case leaving:
 		t.s.handOnTurn(t.id)
-		return err // the next Work runs it, or recovery ends it as interrupted
+		// the next Work runs it, or recovery ends it as interrupted
+		return err
 	default:
 		f, hadOutput := failureOfHandler(err)
 		return t.s.appendEnd(ctx, nil, events.TurnFailed{Turn: t.id, Error: f, HadOutput: hadOutput})
@@ -312,7 +315,8 @@ func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompac
 		ends = events.CompactionFailed{Compaction: c.Compaction, Error: f}
 	}
 	if err = s.appendEnd(k.late, nil, ends); errors.Is(err, ErrEnded) {
-		return nil // it was taken away
+		// it was taken away
+		return nil
 	}
 	return err
 }

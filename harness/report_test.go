@@ -43,7 +43,8 @@ func TestUsageCostsLittle(t *testing.T) {
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
-	const reports = 900 // below one percent of the limit, all together
+	// below one percent of the limit, all together
+	const reports = 900
 	began := time.Now()
 	for i := range int64(reports) {
 		check(t, turn.Usage(w.ctx, input(50_000+i)))
@@ -58,7 +59,8 @@ func TestUsageCostsLittle(t *testing.T) {
 	if most := 2 + int(time.Since(began)/time.Second); len(used) > most {
 		t.Errorf("%d reports cost %d facts, more than %d", reports, len(used), most)
 	}
-	second := time.Since(began) > time.Second // it may just have been stored by itself
+	// it may just have been stored by itself
+	second := time.Since(began) > time.Second
 	if !strings.HasSuffix(strings.Join(kinds, " "), "usage.reported turn.completed") || last < 2 && !second {
 		t.Errorf("%d facts in the last commit, %v", last, kinds)
 	}
@@ -81,7 +83,8 @@ func TestUsageIsReportedInTime(t *testing.T) {
 			best = min(best, time.Since(start))
 		}
 	}
-	if best > 700*time.Millisecond { // one a second
+	// one a second
+	if best > 700*time.Millisecond {
 		t.Errorf("a report that changes much was stored after %s at best", best)
 	}
 	began := time.Now()
@@ -175,7 +178,8 @@ func TestHeldUsageWithAFullBuffer(t *testing.T) {
 		check(t, turn.Usage(w.ctx, input(n)))
 		err := turn.Complete(w.ctx, "stop")
 		if errors.Is(err, harness.ErrBufferFull) {
-			continue // a second was over, and the report is being stored by itself
+			// a second was over, and the report is being stored by itself
+			continue
 		}
 		check(t, err)
 		if st := w.state("s"); st.Usage.Used != n {

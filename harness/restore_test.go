@@ -51,7 +51,8 @@ func (w *world) loseTickets() {
 // TestANewProcessIsNewerAfterARestore: the files of the broker are replaced by an older copy, which knows nothing of a
 // process that lives. The next process is newer than that one, and not the same incarnation.
 func TestANewProcessIsNewerAfterARestore(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	through := func(c *harness.Config) { c.URL = l.url }
@@ -62,7 +63,8 @@ func TestANewProcessIsNewerAfterARestore(t *testing.T) {
 	for range 3 {
 		newest = w.connect(through).Incarnation()
 	}
-	l.down.Store(true) // a process that starts over is newer than one that began before that
+	// a process that starts over is newer than one that began before that
+	l.down.Store(true)
 	l.cut()
 	restore()
 	next := w.connect()
@@ -84,9 +86,11 @@ func TestANewProcessIsNewerAfterARestore(t *testing.T) {
 func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
 	for name, lives := range map[string]bool{"the process before it is dead": false, "it lives": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
-			for range 3 { // so that the first ticket of a new bucket is below that of the owner
+			// so that the first ticket of a new bucket is below that of the owner
+			for range 3 {
 				check(t, w.connect().Close(w.ctx))
 			}
 			old := w.connect()
@@ -116,11 +120,13 @@ func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
 // TestAProcessThatStartsOverIsNewerThanItself: the bucket of tickets is lost, and the broker's clock may have been set
 // back as well: the process does not draw an incarnation again, or below its own.
 func TestAProcessThatStartsOverIsNewerThanItself(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
-	ahead := w.inTheWay(0) // its next incarnation is far ahead of the clock
+	// its next incarnation is far ahead of the clock
+	ahead := w.inTheWay(0)
 	w.dropLease(h)
 	natstest.Until(t, "the process to start over", func() bool { return session.Older(ahead, h.Incarnation()) })
 	was := h.Incarnation()
@@ -139,7 +145,8 @@ func TestAProcessThatStartsOverIsNewerThanItself(t *testing.T) {
 // TestTicketsOfAnOlderForm: the key of the tickets has an entry of a process that drew the entry's revision. A new
 // process is newer than that one, and takes its session; the older one finds that the newer one has drawn since.
 func TestTicketsOfAnOlderForm(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	var rev uint64
 	for range 3 {
@@ -182,7 +189,8 @@ func (w *world) unread(id string) {
 // TestARestoredLogFencesWhoKnowsMore: the files of the broker are replaced by an older copy, and another process stores
 // a commit at the place of the last one that a living process has stored. That process does not write behind it.
 func TestARestoredLogFencesWhoKnowsMore(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	old := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*patience })
@@ -209,7 +217,8 @@ func TestARestoredLogFencesWhoKnowsMore(t *testing.T) {
 // place of the last commit that a living process has stored. That process learns of it at its next append, which stores
 // nothing.
 func TestARestoredLogThatEndsEarlier(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	old := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*patience })

@@ -83,7 +83,8 @@ func TestNotClaimedAgainBehindAShorterLog(t *testing.T) {
 	x := newInside(t, func(c *Config) { c.OnLeaseLoss = LeaseRestart })
 	x.s.suspend(x.h.term)
 	x.s.mu.Lock()
-	x.s.st.Seq += 5 // commits that the older copy does not have
+	// commits that the older copy does not have
+	x.s.st.Seq += 5
 	x.s.mu.Unlock()
 	next, err := x.h.begin(x.ctx)
 	if err != nil {
@@ -148,7 +149,8 @@ func TestTheLogIsComparedOnce(t *testing.T) {
 			return err
 		}},
 	} {
-		s := newSession(x.h, x.s.ref) // no follower of the log knows it
+		// no follower of the log knows it
+		s := newSession(x.h, x.s.ref)
 		s.st = session.New(s.ref)
 		s.fold([]events.Commit{opened}, 0)
 		s.proved = math.MaxUint64

@@ -172,7 +172,8 @@ func (s *Session) endOwnership(ctx context.Context, check func(*session.State) (
 		err := s.append(ctx, checked, append(facts, last)...)
 		settled := len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown))
 		if !settled && !errors.Is(err, errOtherPrompts) {
-			return err // otherwise one was settled or stored meanwhile
+			// otherwise one was settled or stored meanwhile
+			return err
 		}
 	}
 }
@@ -300,7 +301,8 @@ func (s *Session) readUpTo(seq uint64) {
 }
 
 func (s *Session) readUpToLocked(seq uint64) {
-	s.ahead = max(s.ahead, seq) // if the session is being taken, it is read up to there when it is
+	// if the session is being taken, it is read up to there when it is
+	s.ahead = max(s.ahead, seq)
 	if s.ownership != owner || seq <= s.st.Seq {
 		return
 	}
@@ -458,7 +460,8 @@ func (s *Session) foldOne(c *events.Commit) {
 	for i := range res.Feed {
 		s.settle(&res.Feed[i], c.Seq)
 	}
-	s.checkOwnership() // after each commit: an answer that comes after the fence is the successor's
+	// after each commit: an answer that comes after the fence is the successor's
+	s.checkOwnership()
 }
 
 // leftCalls returns the calls of earlier processes that a commit names as open: it adopts them if it is this process's.
@@ -494,7 +497,8 @@ func (s *Session) answersFor(calls []string) {
 	for _, id := range calls {
 		if s.st.Tools[id] != nil && !s.isLeft(id) {
 			s.adopted[id] = true
-			go s.recordUnasked(false, Adopt{Calls: []string{id}}) // it locks the session
+			// it locks the session
+			go s.recordUnasked(false, Adopt{Calls: []string{id}})
 		}
 	}
 }
@@ -518,7 +522,8 @@ func (s *Session) checkOwnership() {
 		s.h.noteNewer(st)
 		s.part(ErrFenced)
 		if !s.h.cfg.Pool && st.SupersededBy != "" {
-			go s.h.superseded(st.SupersededBy) // which locks the others
+			// superseded locks the others
+			go s.h.superseded(st.SupersededBy)
 		}
 	}
 }
@@ -537,7 +542,8 @@ func (s *Session) follow() {
 		s.compact = nil
 		c.cancel(s.endOf(session.EntityCompaction, c.id))
 	}
-	if s.st.HasWork() || s.forWork != "" || s.works && s.st.Turn == nil { // it may be time to release it
+	// it may be time to release it
+	if s.st.HasWork() || s.forWork != "" || s.works && s.st.Turn == nil {
 		s.h.notifyWork(s.ref.Session)
 	}
 	p := s.st.Pending.Stop
@@ -575,7 +581,8 @@ func (s *Session) part(why error) {
 			w.settle(Answer{}, err)
 		}
 	}
-	go s.h.forget(s) // which locks the harness
+	// forget locks the harness
+	go s.h.forget(s)
 }
 
 // drop is part for those who have not locked the session.

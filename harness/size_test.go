@@ -24,7 +24,8 @@ func waiting(t *testing.T, w *world, s *harness.Session, facts []events.Fact) []
 	var wg sync.WaitGroup
 	for i, f := range facts {
 		wg.Go(func() { errs[i] = s.Append(w.ctx, f) })
-		if i%100 == 0 || i == len(facts)-1 { // in about this order
+		// in about this order
+		if i%100 == 0 || i == len(facts)-1 {
 			natstest.Until(t, "the facts to wait", func() bool { return harness.Waiting(s) == before+i+1 })
 		}
 	}
@@ -92,7 +93,8 @@ func TestAcknowledgedFactsCount(t *testing.T) {
 	}
 	all = nil
 	held := w.state("s").Tools
-	for id := range held { // each end makes room for one start
+	// each end makes room for one start
+	for id := range held {
 		n := len(all)
 		all = append(all, events.ToolCompleted{Call: id}, events.ToolStarted{Call: call(5_000 + n), Name: "bash"})
 	}
@@ -187,7 +189,8 @@ func TestLargeAppend(t *testing.T) {
 			events.MessageAccepted{Message: "m2", Content: content},
 			events.MessageAccepted{Message: "m3", Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}}
 	}
-	const instantVaries = 10 // bytes: the digits of an instant after its seconds
+	// bytes: the digits of an instant after its seconds
+	const instantVaries = 10
 	wantErr(t, s.Append(w.ctx, fits(room+3*instantVaries+1)...), events.ErrMalformed)
 	if st := w.state("s"); st.Seq != before {
 		t.Error("something was stored")

@@ -239,7 +239,8 @@ func (t *Turn) stepBegins(ctx context.Context, name string, idempotent bool,
 		switch {
 		case was.older:
 		case was.open && t.s.knowsNotRun(id):
-			facts = append(facts, notRunEnd(id)) // the broker has not stored it yet
+			// the broker has not stored it yet
+			facts = append(facts, notRunEnd(id))
 		case was.open && t.s.resultOf(id) != nil:
 			if err := t.sendResult(ctx, name, id); err != nil && !errors.Is(err, ErrEnded) {
 				return "", nil, err
@@ -356,7 +357,8 @@ func (t *Turn) cutOff(ctx context.Context, name, call string, epoch uint64, fact
 			return false, err
 		}
 		if st.Tools[call] == nil {
-			return false, errChanged // recovery was first
+			// recovery was first
+			return false, errChanged
 		}
 		return false, nil
 	}, facts...)

@@ -449,7 +449,8 @@ func TestStepFoundLongAfter(t *testing.T) {
 	}
 	fenced := turn
 	_, next := w.after()
-	for _, turn := range []*harness.Turn{next, next.Session().OpenTurn()} { // the second time from what was read
+	// the second time from what was read
+	for _, turn := range []*harness.Turn{next, next.Session().OpenTurn()} {
 		runs := failed.runs.Load()
 		if got, err := harness.Step(w.ctx, turn, "kept", kept.run); err != nil || got != "run 1" {
 			t.Errorf("got %q, %v", got, err)
@@ -497,7 +498,8 @@ func TestStepInAnOutage(t *testing.T) {
 	turn := w.begins(w.connect())
 	var c counter
 	var restarting sync.WaitGroup
-	defer restarting.Wait() // the step can be stored before the restart has returned
+	// the step can be stored before the restart has returned
+	defer restarting.Wait()
 	got, err := harness.Step(w.ctx, turn, "deploy", func(ctx context.Context) (string, error) {
 		w.server.Shutdown()
 		restarting.Go(w.back)
@@ -528,7 +530,8 @@ func (w *world) begunInDoubt(turn *harness.Turn, c *counter) {
 // TestStepEndsInAnOutage: the context of a step ends while its function runs and the broker is away. The error says
 // that the outcome is not stored yet. It is stored when the broker is back, and the next call returns the result.
 func TestStepEndsInAnOutage(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -569,7 +572,8 @@ func TestStepBegunInDoubt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			turn := w.begins(w.connect(func(c *harness.Config) { c.TTL = time.Minute }))
 			var c counter
@@ -582,7 +586,8 @@ func TestStepBegunInDoubt(t *testing.T) {
 		})
 	}
 	t.Run("the process is gone", func(t *testing.T) {
-		t.Parallel() // it mostly waits
+		// it mostly waits
+		t.Parallel()
 		w := newWorld(t)
 		h, l, _ := deaf(w)
 		turn := w.begins(h)

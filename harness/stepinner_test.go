@@ -17,7 +17,8 @@ const unstored = 1 << 40
 
 // unreadable is the turn t2, which continues t1, in a session whose log cannot be read.
 func (x *inside) unreadable() *Turn {
-	s := newSession(x.h, events.Ref{Harness: "laptop"}) // no session has an empty id
+	// no session has an empty id
+	s := newSession(x.h, events.Ref{Harness: "laptop"})
 	s.st = session.New(s.ref)
 	s.st.Turn = &session.Turn{ID: "t2", OfTurn: "t1"}
 	return &Turn{s: s, id: "t2", ctx: x.ctx}
@@ -82,7 +83,8 @@ func TestKeptThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, err := range map[string]error{ // of long ago: there is nothing to compare with
+	// of long ago: there is nothing to compare with
+	for name, err := range map[string]error{
 		"the input":    turn.sameInput(x.ctx, "deploy", "unknown", input, 0),
 		"the question": turn.sameQuestion(x.ctx, "colour", Prompt{ID: question, Title: "The wall"}, 0),
 	} {
@@ -154,7 +156,8 @@ func TestDecisionWhoseCallIsNotAdopted(t *testing.T) {
 	}
 	x.s.writing <- struct{}{}
 	x.s.mu.Lock()
-	x.s.st.Epoch++ // as a later process sees it
+	// as a later process sees it
+	x.s.st.Epoch++
 	x.s.mu.Unlock()
 	out := make(chan error, 1)
 	go func() {

@@ -35,7 +35,8 @@ func TestAProcessThatLeftIsNoSuccessor(t *testing.T) {
 		"a member of a pool": func(*world, *harness.Harness) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -62,7 +63,8 @@ func TestAProcessThatLeftIsNoSuccessor(t *testing.T) {
 // TestASuccessorThatDied (R6): a newer process has claimed a session and died. Its claim is in the log, and the
 // older process was cut off then. A process that starts over does not draw an incarnation above it.
 func TestASuccessorThatDied(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	old := w.connect(func(c *harness.Config) { c.URL, c.OnLeaseLoss = l.url, harness.LeaseRestart })
@@ -70,7 +72,8 @@ func TestASuccessorThatDied(t *testing.T) {
 	must[*harness.Session](t)(old.Open(w.ctx, "kept", harness.OpenOptions{}))
 	l.down.Store(true)
 	l.cut()
-	_ = ended(t, s.Context()) // its lease is lost
+	// its lease is lost
+	_ = ended(t, s.Context())
 	newer := w.connect()
 	by := newer.Incarnation()
 	w.claimSilently("s", by)
@@ -85,14 +88,16 @@ func TestASuccessorThatDied(t *testing.T) {
 // TestASuccessorInAnotherLanguage (R6): the lease of a newer process leaves out a field that is true by default, as the
 // contract permits. The older process, which was cut off, does not start over.
 func TestASuccessorInAnotherLanguage(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	old := w.connect(func(c *harness.Config) { c.URL, c.OnLeaseLoss = l.url, harness.LeaseRestart })
 	s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
 	l.down.Store(true)
 	l.cut()
-	_ = ended(t, s.Context()) // its lease is lost
+	// its lease is lost
+	_ = ended(t, s.Context())
 	by := must[uint64](t)(w.bus.Leases.Ticket(w.ctx, me, 0))
 	newer := strconv.FormatUint(by, 10)
 	must[*buslease.Lease](t)(w.bus.Leases.Acquire(w.ctx, events.HarnessLeaseKey(me, newer),
@@ -124,7 +129,8 @@ func TestAnIncarnationOfItsOwnIsNoSuccessor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := begin(w)
 			must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))

@@ -113,7 +113,8 @@ func (s *Session) stoppedSince(st *session.State, known uint64, start *write, id
 	trial := awaited.Try(s.commit(st.Seq+1, st.Seq, nil))
 	evs, _ := s.wrap(start)
 	if try(trial, evs, false) != nil {
-		return nil // the start is not lawful: the caller gets the reason
+		// the start is not lawful: the caller gets the reason
+		return nil
 	}
 	if moved := trial.State().Pending.Stop; moved == nil || moved.Turn != id {
 		return nil
@@ -140,7 +141,8 @@ func (t *Turn) started(facts []events.Fact, before uint64) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if t.request.Turn != "" {
-		return // it was open before
+		// it was open before
+		return
 	}
 	t.began = before
 	for _, f := range facts {
@@ -385,7 +387,8 @@ func (t *Turn) FailWith(ctx context.Context, err error) error {
 func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
 	switch actor {
 	case events.ActorPerson, events.ActorCompaction, events.ActorStall:
-	default: // newer services may have more actors
+	default:
+		// newer services may have more actors
 		asked, ok := errors.AsType[*StopError](context.Cause(t.Context()))
 		if !ok || asked.Actor != actor {
 			return fmt.Errorf("harness: turn %s in %s: %w: actor %q: want %s, %s or %s", t.id, t.s.ref,

@@ -105,7 +105,8 @@ func TestConcurrentFactsTravelTogether(t *testing.T) {
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	var wg, begun sync.WaitGroup
 	errs, on := make(chan error, 3*calls), make(chan struct{})
-	atOnce := func(begin func()) { // all of them wait before the first is stored
+	// all of them wait before the first is stored
+	atOnce := func(begin func()) {
 		release := harness.Mute(s)
 		begin()
 		natstest.Until(t, "all to wait", func() bool { return harness.Waiting(s) == calls })
@@ -392,7 +393,8 @@ func TestStopMovesToTheNextTurn(t *testing.T) {
 		w.append("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 		next := harness.StartOptions{ID: "t2", Synthetic: true, OfTurn: of}
 		turn, err := s.StartTurn(w.ctx, next)
-		if over && errors.Is(err, harness.ErrStopped) { // the receipt was stored during the call
+		// the receipt was stored during the call
+		if over && errors.Is(err, harness.ErrStopped) {
 			turn, err = s.StartTurn(w.ctx, next)
 		}
 		check(t, err)

@@ -47,7 +47,8 @@ func TestAdoptedWithoutAnAsk(t *testing.T) {
 		"both":               {Calls: []string{"c1"}, Prompts: prompts("out", "one", "two")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksOutside()
 			w.mustAnswer("s", "one", "red")
@@ -106,7 +107,8 @@ func TestAdoptedThenAsked(t *testing.T) {
 func TestAskAdoptsACallWithAnotherQuestion(t *testing.T) {
 	for name, answered := range map[string]bool{"a question that is open": false, "a settled question": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksOutside()
 			w.mustAnswer("s", "out", "blue")
@@ -169,7 +171,8 @@ func TestAnAdoptionThatIsNotAwaited(t *testing.T) {
 		"Claim, and a question is settled": {adopts: claims, answered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksOutside()
 			if c.answered {
@@ -225,7 +228,8 @@ func TestAdoptedInItsTurn(t *testing.T) {
 		Delivery: events.DeliverCallback}))
 	must[*harness.Session](t)(h.Claim(w.ctx, "s"))
 	must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Prompts: []harness.Prompt{{ID: "p1"}, {ID: "out"}}}))
-	check(t, s.Append(w.ctx, // behind what was said of the prompts
+	// behind what was said of the prompts
+	check(t, s.Append(w.ctx,
 		events.MessageAccepted{Message: "m1", Synthetic: true, Content: json.RawMessage(`"x"`)}))
 	for id, p := range w.state("s").Prompts {
 		if p.Unattended {
@@ -244,7 +248,8 @@ func TestAdoptedByAClaimInDoubt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksOutside()
 			h, l, acknowledge := deaf(w)
@@ -290,7 +295,8 @@ func TestRequestedWithoutAnAsk(t *testing.T) {
 		"closed":   {func(ctx context.Context, s *harness.Session) error { return s.Close(ctx, "finished") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
@@ -336,7 +342,8 @@ func TestAppendedOverALostLease(t *testing.T) {
 		"the program says so, answered after":       {recorded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

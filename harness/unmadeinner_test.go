@@ -205,12 +205,14 @@ func (x *inside) leftByWork() {
 	x.s.unacked = &unacked{writes: x.s.queue}
 	x.s.mu.Unlock()
 	cancel()
-	if x.s.isWorks() { // its release waits behind the start
+	// its release waits behind the start
+	if x.s.isWorks() {
 		natstest.Until(x.t, "the release to wait", func() bool { return Waiting(x.s) == 3 })
 	} else if err := <-ended; err != nil {
 		x.t.Error(err)
 	}
-	x.s.unsend() // it lost a race, and is sent again
+	// it lost a race, and is sent again
+	x.s.unsend()
 }
 
 // TestTurnThatNoHandlerRanFails: Work has taken a turn, has ended before it knew, and no handler has run the turn. When
@@ -240,7 +242,8 @@ func TestTurnThatNoHandlerRanFails(t *testing.T) {
 			x.leftByWork()
 			if c.claimed {
 				x.s.mu.Lock()
-				x.s.works = false // as by Claim
+				// as by Claim
+				x.s.works = false
 				x.s.mu.Unlock()
 			}
 			<-x.s.writing
@@ -326,7 +329,8 @@ func TestNoTurnBeginsBeforeARelease(t *testing.T) {
 				t.Fatalf("%d turns ran, more %t, %v, left %q", ran, more, err, x.s.forWork)
 			}
 			x.s.mu.Lock()
-			x.s.works = false // as by Claim
+			// as by Claim
+			x.s.works = false
 			x.s.mu.Unlock()
 			<-x.s.writing
 			if more, err := next.serveOnce(x.ctx, "s"); !more || err != nil || ran != 1 || x.s.isApart() {

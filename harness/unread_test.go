@@ -41,10 +41,12 @@ func TestCallTakenInAnyWay(t *testing.T) {
 	} {
 		for when, before := range map[string]bool{", answered before": true, ", answered after": false} {
 			if how == "nothing" && !before {
-				continue // the answer ends a call that no process has
+				// the answer ends a call that no process has
+				continue
 			}
 			t.Run(how+when, func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t)
 				w.asksOutside()
 				w.mustAnswer("s", "out", "blue")
@@ -85,7 +87,8 @@ func TestCallTakenInAnyWay(t *testing.T) {
 func TestCallOfATurnTakenByTool(t *testing.T) {
 	for name, before := range map[string]bool{"answered before": true, "answered after": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksInACall()
 			if before {
@@ -136,7 +139,8 @@ func TestOwnCallsOverALostLease(t *testing.T) {
 func TestAnAskInAnAdoptedCallAdoptsItsTurn(t *testing.T) {
 	for _, when := range []string{"before the claim", "after the claim", "after the Ask"} {
 		t.Run(when, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			w.asksInACall()
 			if when == "before the claim" {
@@ -178,7 +182,8 @@ func TestAnAskInAnAdoptedCallAdoptsItsTurn(t *testing.T) {
 func TestAppendedAfterAnAskGaveUp(t *testing.T) {
 	for name, before := range map[string]bool{"answered before": true, "answered after": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect()
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))

@@ -156,7 +156,8 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 	k.markOffers()
 	for {
 		select {
-		case <-again.C: // level-triggered: it makes up for a check that failed
+		case <-again.C:
+			// level-triggered: it makes up for a check that failed
 			k.markOffers()
 		case <-h.workReady:
 			k.handOut(ctx)
@@ -199,7 +200,8 @@ func (k *workLoop) end(ctx context.Context, err error) error {
 	k.wg.Wait()
 	k.h.each(k.taken(), func(s *Session) {
 		if s.openTurn() != nil {
-			return // the program runs it: one whose handler was cut off was released with its session
+			// the program runs it: one whose handler was cut off was released with its session
+			return
 		}
 		if _, err := k.releaseTaken(ctx, s); err != nil {
 			k.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("not released at the end of Work")
@@ -217,7 +219,8 @@ func (k *workLoop) handOut(ctx context.Context) {
 	for {
 		id, p := k.next()
 		if p == nil {
-			return // the next goroutine that is free hands out the rest
+			// the next goroutine that is free hands out the rest
+			return
 		}
 		k.wg.Go(func() {
 			k.serve(ctx, id)
@@ -268,7 +271,8 @@ func (k *workLoop) serve(ctx context.Context, id string) {
 		more, err := k.serveOnce(ctx, id)
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, events.ErrMalformed): // this process's facts are invalid: another attempt fails, too
+		case errors.Is(err, events.ErrMalformed):
+			// this process's facts are invalid: another attempt fails, too
 			k.h.log.Error().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
 		default:
 			k.h.log.Debug().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
@@ -286,7 +290,8 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 	k.h.mu.Unlock()
 	switch {
 	case s != nil && s.unheld():
-		return false, nil // it is given up, or a call is about to have it, which checks it again
+		// it is given up, or a call is about to have it, which checks it again
+		return false, nil
 	case s != nil && !s.isApart():
 		defer s.workOn("")
 		if t := k.adopted(s); t != nil {
@@ -362,7 +367,8 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		}
 	}
 	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
-		return false, nil // another writer was first
+		// another writer was first
+		return false, nil
 	}
 	switch {
 	case err != nil:
@@ -370,11 +376,13 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 			s.markUnmade(item)
 		}
 		return false, err
-	case how == found: // what an earlier Work took in it has no handler: released, it is recovered and asked for again
+	case how == found:
+		// what an earlier Work took in it has no handler: released, it is recovered and asked for again
 		k.h.dropHolder(s)
 		return false, nil
 	case how == had:
-		return true, nil // check it as any session of this process
+		// check it as any session of this process
+		return true, nil
 	}
 	s.takenByWork()
 	return k.afterHandler(ctx, s, k.do(ctx, s, item))
@@ -410,7 +418,8 @@ func (k *workLoop) releaseTaken(ctx context.Context, s *Session) (gone bool, err
 	if s.isApart() {
 		return true, nil
 	}
-	return false, err // nil: the program has it now
+	// nil: the program has it now
+	return false, err
 }
 
 // runsBeside reports whether the program still does something in the session although its handler has returned: a call
@@ -595,7 +604,8 @@ func (j *workItem) taking() []events.Fact {
 	facts := []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn,
 		Message: t.Message,
 		Prompt:  t.Prompt, Prompts: broughtBy(t), Attempt: t.Attempt, Options: t.Options}}
-	if j.refused != nil { // pending without an end it would block the queue without a reason
+	// pending without an end it would block the queue without a reason
+	if j.refused != nil {
 		facts = append(facts, events.TurnFailed{Turn: t.Turn,
 			Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
 	}
@@ -640,7 +650,8 @@ func (s *Session) handOnTaken(j *workItem) {
 		return
 	}
 	s.forWork = j.turn.Turn
-	if t := s.turn; t != nil && t.id == s.forWork { // its start was stored meanwhile
+	// its start was stored meanwhile
+	if t := s.turn; t != nil && t.id == s.forWork {
 		t.request = *j.turn
 		return
 	}
@@ -676,7 +687,8 @@ func (s *Session) handOnTurn(id string) {
 	for prompt, turn := range s.returned {
 		if turn == id && !s.outlives(prompt, id) {
 			delete(s.returned, prompt)
-			s.gaveUp[prompt] = true // its call does not end before an Ask has returned the decision again
+			// its call does not end before an Ask has returned the decision again
+			s.gaveUp[prompt] = true
 		}
 	}
 }
@@ -686,7 +698,8 @@ func (s *Session) handOnTurn(id string) {
 func (s *Session) outlives(prompt, turn string) bool {
 	p := s.st.Prompts[prompt]
 	if p == nil {
-		return false // it is delivered
+		// it is delivered
+		return false
 	}
 	c := s.st.Tools[p.Call]
 	return p.Turn != turn || c != nil && c.Background
@@ -735,11 +748,13 @@ func (k *workLoop) adopted(s *Session) *Turn {
 	id := s.forWork
 	if p := s.st.Pending.Turn; id != "" && p != nil && p.ID == id {
 		s.mu.Unlock()
-		return nil // its start is not stored yet
+		// its start is not stored yet
+		return nil
 	}
 	if s.releasing() {
 		s.mu.Unlock()
-		return nil // whichever process has the session next runs it
+		// whichever process has the session next runs it
+		return nil
 	}
 	s.forWork, s.atWork = "", id
 	s.mu.Unlock()
@@ -760,7 +775,8 @@ func handled(handler func() error) error {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				panic(p) // before anything is stored of its end
+				// before anything is stored of its end
+				panic(p)
 			}
 			close(done)
 		}()

@@ -91,7 +91,8 @@ func TestWorkIsTaken(t *testing.T) {
 			len(st.Queue) != 0 {
 			t.Errorf("%+v", st)
 		}
-		if st.Commits != before.Commits+3 { // asked, taken (with the session), completed
+		// asked, taken (with the session), completed
+		if st.Commits != before.Commits+3 {
 			t.Errorf("%s: %d commits", id, st.Commits-before.Commits)
 		}
 	}
@@ -194,7 +195,8 @@ func TestATurnWaitsForTheCompaction(t *testing.T) {
 		return nil
 	}})
 	must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
-	w.request("other", "t2", "x") // the worker has looked at both when it has done this
+	// the worker has looked at both when it has done this
+	w.request("other", "t2", "x")
 	if st := <-order; st.Turn != nil || st.LastTurn != nil {
 		t.Errorf("the turn was taken while a compaction runs: %+v", st.Turn)
 	}
@@ -208,7 +210,8 @@ func TestPool(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	did, by := map[string]int{}, map[string]int{}
-	shared := make(chan struct{}) // more than one of them has something to do
+	// more than one of them has something to do
+	shared := make(chan struct{})
 	first := w.connect(pool)
 	for i := range pieces {
 		w.released(first, fmt.Sprint(i))
@@ -331,7 +334,8 @@ func TestWorkBeginsAgain(t *testing.T) {
 func TestPoolMemberEndsItsWork(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("broker away %t", away), func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool, func(c *harness.Config) { c.TTL = time.Minute })
 			w.released(h, "s")
@@ -356,7 +360,8 @@ func TestPoolMemberEndsItsWork(t *testing.T) {
 			cancel()
 			check(t, <-done)
 			if away {
-				if n := harness.Waiting(s); n != 2 { // what was sent first, and the release
+				// what was sent first, and the release
+				if n := harness.Waiting(s); n != 2 {
 					t.Errorf("%d writes wait, want 2", n)
 				}
 				w.back()
@@ -434,7 +439,8 @@ func TestAQuestionTakesNoPlace(t *testing.T) {
 	running, release := make(chan string, 8), make(chan struct{})
 	w.work(h, harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
 		id := turn.Session().ID()
-		if id == "left" { // its handler returns and leaves two Asks
+		// its handler returns and leaves two Asks
+		if id == "left" {
 			for _, p := range []string{"p1", "p2"} {
 				go func() { _, _ = turn.Ask(w.ctx, harness.Prompt{ID: p, Title: "go?"}) }()
 				w.awaiting(id, p)
@@ -478,11 +484,13 @@ func TestAQuestionTakesNoPlace(t *testing.T) {
 	expect("left")
 	begins("plain")
 	expect("plain")
-	for _, id := range []string{"a", "b"} { // beside the plain one
+	// beside the plain one
+	for _, id := range []string{"a", "b"} {
 		w.mustAnswer(id, "p1", "yes")
 		expect(id)
 	}
-	begins("c") // now three run: a question does not begin
+	// now three run: a question does not begin
+	begins("c")
 	release <- struct{}{}
 	release <- struct{}{}
 	select {
@@ -540,7 +548,8 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 	w.released(one, "s")
 	w.released(one, "other")
 	w.request("s", "t1", "x")
-	must[*harness.Session](t)(one.Claim(w.ctx, "s")) // not shown yet
+	// not shown yet
+	must[*harness.Session](t)(one.Claim(w.ctx, "s"))
 	two := w.connect()
 	done := make(chan string, 4)
 	w.work(two, harness.Worker{TurnsMax: 1, Turn: func(_ context.Context, turn *harness.Turn) error {
@@ -561,7 +570,8 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 // TestWorkIsCheckedAgain: work that could not be taken at first is taken later without another change of the view: the
 // work view shows a session without an owner, which was claimed since, and is released later.
 func TestWorkIsCheckedAgain(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t)
 	h := w.connect(pool)
 	w.released(h, "s")
@@ -579,7 +589,8 @@ func TestWorkIsCheckedAgain(t *testing.T) {
 	}})
 	w.released(h, "marker")
 	w.request("marker", "t1", "x")
-	<-looked // and so was s, which was heard of before
+	// s was read as well: its nudge came before
+	<-looked
 	w.until("s", "it to be left alone", func(st *session.State) bool { return st.Owned && st.Pending.Turn != nil })
 	check(t, s.Release(w.ctx, ""))
 	select {
@@ -604,7 +615,8 @@ func TestOptionsThatCannotBeStored(t *testing.T) {
 			if turn.Turn == "large" {
 				return strings.Repeat("x", events.OptionsBytesMax)
 			}
-			return func() {} // cannot be written as JSON
+			// cannot be written as JSON
+			return func() {}
 		},
 		Turn: func(_ context.Context, turn *harness.Turn) error {
 			t.Errorf("turn %s runs with options %s", turn.ID(), turn.Request().Options)
@@ -887,8 +899,10 @@ func TestTurnsNameWhatTheyAreAbout(t *testing.T) {
 				asks := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
 				w.awaiting("s", "p1")
 				w.orphan()
-				w.mustAnswer("s", "p1", "red")                  // which requests the turn
-				wantErr(t, got(t, asks).err, harness.ErrFenced) // until then the process takes the session for its own
+				// the answer requests the turn
+				w.mustAnswer("s", "p1", "red")
+				// until then the process takes the session for its own
+				wantErr(t, got(t, asks).err, harness.ErrFenced)
 				must[*harness.Session](t)(h.Claim(w.ctx, "s"))
 			default:
 				check(t, turn.FailWith(w.ctx, errors.New("no luck")))
@@ -939,7 +953,8 @@ func TestOneGoroutineRunsATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := begin(w)
 			runs := make(chan *harness.Turn, 1)
@@ -1001,7 +1016,8 @@ func TestWorkWithoutCompact(t *testing.T) {
 					t.Errorf("%s: %d commits", id, n)
 				}
 			}
-			check(t, h.Close(w.ctx)) // which writes what is logged
+			// Close writes what is logged
+			check(t, h.Close(w.ctx))
 			mu.Lock()
 			defer mu.Unlock()
 			if n := strings.Count(logged, "Worker.Compact is nil"); n != 1 || !strings.Contains(logged, `"WARN"`) {
@@ -1014,6 +1030,8 @@ func TestWorkWithoutCompact(t *testing.T) {
 // TestPoolReleasesWhatWorkTook: a session that Work took in a pool stays with the process while a turn of the program
 // is open in it. It is released when that turn has ended, at the end of Work at the latest; also by a later Work, which
 // runs the next turn in it as in a session of its own. A session that the program has claimed is the program's.
+// The turn t9 runs in the one slot when the handler before it has returned. A session without work is released before
+// it is read again.
 func TestPoolReleasesWhatWorkTook(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends, later, next, cutOff, claimed bool // Work ends; a later one begins; it has a turn, which is cut off
@@ -1026,7 +1044,8 @@ func TestPoolReleasesWhatWorkTook(t *testing.T) {
 		"claimed by the program":      {next: true, claimed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			w := newWorld(t)
 			h := w.connect(pool)
 			w.released(h, "s")
@@ -1055,7 +1074,7 @@ func TestPoolReleasesWhatWorkTook(t *testing.T) {
 			if own == nil {
 				t.FailNow()
 			}
-			w.request("marker", "t9", "x") // it runs in the one slot when the handler before it has returned
+			w.request("marker", "t9", "x")
 			<-ran
 			w.forget("s")
 			natstest.Until(t, "the offer to be gone", func() bool { return harness.Offers(h) == 1 })
@@ -1072,7 +1091,7 @@ func TestPoolReleasesWhatWorkTook(t *testing.T) {
 			if c.next {
 				w.append("s", events.WriterCompaction, events.TurnRequested{Turn: "t3", Cause: events.CauseMessage})
 			}
-			if c.next && c.later { // a session without work is released before it is read again
+			if c.next && c.later {
 				natstest.Until(t, "the request to be read", func() bool {
 					return own.Session().State().Pending.Turn != nil
 				})

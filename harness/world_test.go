@@ -62,7 +62,8 @@ func (w *world) connect(change ...func(*harness.Config)) *harness.Harness {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := h.Close(ctx); err != nil {
-			w.t.Logf("close: %v", err) // tests that close for a reason look at the error themselves
+			// tests that close for a reason look at the error themselves
+			w.t.Logf("close: %v", err)
 		}
 	})
 	return h

@@ -461,7 +461,8 @@ func (p *Proxy) cancelRequest(m message, to Side) {
 				return
 			}
 		}
-		for _, q := range p.prompts { // that no editor has
+		// that no editor has
+		for _, q := range p.prompts {
 			if string(q.agent) == string(of) && !q.lost {
 				p.withdraw(q, reasonAgent)
 				return

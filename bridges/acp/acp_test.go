@@ -406,7 +406,8 @@ func TestNotOfThisTurn(t *testing.T) {
 	w.agent(agentAsks)
 	w.editor(editorPrompt)
 	loose := w.id(Editor, "request_permission")
-	w.editor(fmt.Sprintf(editorGrants, loose)) // the person's message has taken its place
+	// the person's message has taken its place
+	w.editor(fmt.Sprintf(editorGrants, loose))
 	w.agent(agentDone)
 	w.agent(agentAsks)
 	w.agent(strings.Replace(agentAsks, `"toolCallId":"c1",`, "", 1))
@@ -544,7 +545,8 @@ func TestShuffled(t *testing.T) {
 					continue
 				}
 				raw := e.Msg
-				if m.isReply() { // to one of the requests so far
+				// to one of the requests so far
+				if m.isReply() {
 					raw = m.withID(fmt.Appendf(nil, "%d", 1+rng.IntN(int(w.proxy.n)+1)))
 				}
 				if e.Dir == "editor" {

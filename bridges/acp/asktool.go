@@ -65,7 +65,8 @@ type toolPeer struct {
 func (t *toolPeer) reply(a toolAnswered) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = t.conn.Write(append(encode(a), '\n')) // a tool that has ended needs no answer
+	// a tool that has ended needs no answer
+	_, _ = t.conn.Write(append(encode(a), '\n'))
 }
 
 // tools has the connections of the question tools of a run. Its secret is in the environment of the tools alone.
@@ -123,7 +124,8 @@ func (t *tools) read(conn net.Conn, n int) {
 	for {
 		line, err := agent.ReadLine(in)
 		if err != nil {
-			return // the question stays: the agent may have died
+			// the question stays: the agent may have died
+			return
 		}
 		l := toolLine{session: session, to: peer}
 		if json.Unmarshal(line, &l.toolAsked) != nil {
@@ -182,7 +184,8 @@ func (p *Proxy) withTool(m message) message {
 	servers := list(members(m.params)["mcpServers"])
 	for _, s := range servers {
 		if text(members(s)["name"]) == askServer {
-			return m // it was added before, or the editor has its own
+			// it was added before, or the editor has its own
+			return m
 		}
 	}
 	key := p.newID("ask")
@@ -415,5 +418,6 @@ func (t *AskTool) sendAsked(a toolAsked) { _, _ = t.conn.Write(append(encode(a),
 func (t *AskTool) writeLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = t.Out.Write(append(line, '\n')) // an agent that has ended closes the input, too
+	// an agent that has ended closes the input, too
+	_, _ = t.Out.Write(append(line, '\n'))
 }

@@ -212,7 +212,8 @@ func TestGrantIsUsedOnce(t *testing.T) {
 				t.Errorf("the agent got %v, the editor %s", w.to(Agent), got)
 			}
 			w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
-			w.agent(agentAsks) // in another turn
+			// in another turn
+			w.agent(agentAsks)
 		}
 		if n := w.count(Editor, methodPermission); n != 2 {
 			t.Errorf("%s: shown %d times", other, n)
@@ -222,7 +223,8 @@ func TestGrantIsUsedOnce(t *testing.T) {
 	w.kill(func() { w.decide() })
 	a := start(w)
 	a.seen--
-	a.budget = 2 // initialize, session/load
+	// initialize, session/load
+	a.budget = 2
 	a.run()
 	w.agent(agentAsks)
 	w.agent(agentAsks)
@@ -300,7 +302,8 @@ func TestCallsOfTheDead(t *testing.T) {
 	w := asked(t)
 	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c2","status":"in_progress"`))
 	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c3","status":"completed"`))
-	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`)) // held back
+	// held back
+	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`))
 	w.forget()
 	failed := func() (ids []string) {
 		for _, line := range w.to(Editor) {
@@ -321,7 +324,8 @@ func TestCallsOfTheDead(t *testing.T) {
 	if got := failed(); !slices.Equal(got, []string{"c2", "c4", "c1"}) {
 		t.Errorf("%v failed", got)
 	}
-	w.agent(agentCall) // the next process has the same id for its call
+	// the next process has the same id for its call
+	w.agent(agentCall)
 	w.agent(agentDone)
 	a.run()
 	if len(w.open()) > 0 || !strings.Contains(strings.Join(w.facts, ""), "tool.completed") {
@@ -663,7 +667,8 @@ func TestNotOpenedHere(t *testing.T) {
 	if n := w.count(Editor, `"id":2,"error"`); n != 1 || len(w.open()) > 0 {
 		t.Errorf("%d ends, open %v", n, w.open())
 	}
-	if len(w.proxy.sessions) != 0 { // TestKeepsNothing
+	// TestKeepsNothing
+	if len(w.proxy.sessions) != 0 {
 		w.revive()
 	}
 	if len(w.proxy.sessions)+len(w.proxy.order) > 0 {
@@ -818,7 +823,8 @@ func TestTurnEnded(t *testing.T) {
 	}
 	w := asked(t)
 	end := fmt.Sprintf(agentEnd, w.id(Agent, methodPrompt))
-	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`)) // held back
+	// held back
+	w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`))
 	id := ends(w)
 	w.do(w.proxy.TurnEnded(w.now(), "another", "recovered"))
 	w.forget()
@@ -911,7 +917,8 @@ func TestDecidedWhileDead(t *testing.T) {
 	w.kill(func() {
 		for range 2 {
 			w.do(w.proxy.Decided(w.now(), id, yes))
-			w.editor(fmt.Sprintf(editorGrants, ask)) // has no effect: there is a decision
+			// has no effect: there is a decision
+			w.editor(fmt.Sprintf(editorGrants, ask))
 		}
 	})
 	a := start(w)
@@ -970,7 +977,8 @@ func TestEditorReturns(t *testing.T) {
 			w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
 			w.agent(strings.Replace(`{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{}}`, "s9", "s1", 1))
 			old, end := w.id(Editor, methodPermission), fmt.Sprintf(agentEnd, w.id(Agent, methodPrompt))
-			w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`)) // held back
+			// held back
+			w.agent(notify(`"sessionUpdate":"tool_call","toolCallId":"c4"`))
 			w.do(w.proxy.EditorLeft(w.now()))
 			if got := w.last(Agent); got != string(errorTo([]byte("9"), codeInternal, textAway)) {
 				t.Errorf("the agent got %s", got)
@@ -991,7 +999,8 @@ func TestEditorReturns(t *testing.T) {
 				got[0] != `{"jsonrpc":"2.0","id":0,"result":{"agentCapabilities":`+capsLoad+`}}` {
 				t.Errorf("the next editor got %v", got)
 			}
-			w.editor(fmt.Sprintf(editorGrants, old)) // an id of the first editor
+			// an id of the first editor
+			w.editor(fmt.Sprintf(editorGrants, old))
 			w.editor(cancelRequestTwo)
 			w.editor(`{"jsonrpc":"2.0","id":2,"method":"` + method + `","params":{"sessionId":"s1"}}`)
 			a.run()
@@ -1125,7 +1134,8 @@ func TestKeepsNothing(t *testing.T) {
 func TestTurnAndLoosePrompt(t *testing.T) {
 	w := begun(t)
 	w.agent(strings.Replace(agentAsks, methodPermission, methodElicitation, 1))
-	w.proxy.FromEditor(w.now(), []byte(editorPrompt)) // the log has not yet withdrawn it
+	// the log has not yet withdrawn it
+	w.proxy.FromEditor(w.now(), []byte(editorPrompt))
 	w.proxy.AgentExited(w.now(), "exit 1")
 	w.forget()
 	w.lines = append(w.lines, linesOf(w.proxy.AgentStarted(w.now()))...)
@@ -1168,7 +1178,8 @@ func TestLoadBehindADeath(t *testing.T) {
 	load := `{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s1"}}`
 	w := begun(t)
 	w.editor(load)
-	w.agent(agentCall) // of the history
+	// of the history
+	w.agent(agentCall)
 	w.revive()
 	if w.count(Editor, textReplayed) != 1 || w.count(Editor, `"id":7,"error"`) != 1 {
 		t.Errorf("the editor got %v", w.to(Editor))
@@ -1213,8 +1224,10 @@ func TestLooseCalls(t *testing.T) {
 	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c4"`))
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c6"`))
 	w.editor(strings.Replace(editorPrompt, `"id":2`, `"id":3`, 1))
-	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c2"`)) // of the turn before
-	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`)) // again, as a call of this turn
+	// of the turn before
+	w.agent(strings.ReplaceAll(agentDone, `"c1"`, `"c2"`))
+	// again, as a call of this turn
+	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`))
 	w.editor(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s1"}}`)
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c5"`))
 	w.agent(strings.ReplaceAll(agentCall, `"c1"`, `"c3"`))
@@ -1257,7 +1270,8 @@ func TestKilledAtAMode(t *testing.T) {
 		w.editor(editorPrompt)
 		a.seen = len(w.to(Agent))
 	})
-	a.budget = 2 // initialize, session/load
+	// initialize, session/load
+	a.budget = 2
 	a.run()
 	w.kill(func() { a.seen, a.budget, a.log = len(w.to(Agent)), -1, nil })
 	a.run()

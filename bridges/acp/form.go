@@ -120,7 +120,8 @@ func formOf(content agent.Content, message string, params map[string]json.RawMes
 	}
 	f := &form{}
 	properties := members(params["requestedSchema"])["properties"]
-	spans, _ := spansOf(properties) // none if a property is there twice
+	// none if a property is there twice
+	spans, _ := spansOf(properties)
 	for i, s := range spans {
 		x := fieldOf(content, s.name, members(properties[s.begin:s.end]))
 		x.question.ID = "q" + strconv.Itoa(i+1)

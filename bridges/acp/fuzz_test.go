@@ -25,7 +25,8 @@ func FuzzProxy(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		for _, kept := range []bool{false, true} { // the incarnation, when the agent's process ends
+		// the incarnation, when the agent's process ends
+		for _, kept := range []bool{false, true} {
 			l := &fuzzed{world: begun(t), script: script, replies: map[string]int{}, screen: map[string]bool{},
 				replied: map[string]bool{}}
 			l.kept = kept
@@ -213,7 +214,8 @@ func (l *fuzzed) personAnswers() {
 			return
 		}
 	}
-	if len(l.prompts) > 0 { // late, and not of the log
+	// late, and not of the log
+	if len(l.prompts) > 0 {
 		l.do(l.proxy.Decided(l.now(), l.prompts[l.next(len(l.prompts))].Prompt, harness.Answer{Status: fold.Withdrawn}))
 		l.countReplies()
 	}

@@ -76,7 +76,8 @@ func (c *Headless) Run(ctx context.Context) error {
 	err := r.Run(ctx)
 	failed, _ := errors.AsType[*headlessError](context.Cause(ctx))
 	cancel(nil)
-	_, _ = toEditor.Close(), fromEditor.Close() // of a pipe: no error
+	// of a pipe: no error
+	_, _ = toEditor.Close(), fromEditor.Close()
 	running.Wait()
 	if failed != nil && err == nil {
 		return failed.error
@@ -162,7 +163,8 @@ func (e *headless) turn(ctx, turn context.Context, t *harness.Turn) error {
 	}{e.Session, []block{{"text", said}}})))
 	var m message
 	select {
-	case m = <-reply: // also after a stop: the agent ends the turn
+	case m = <-reply:
+		// also after a stop: the agent ends the turn
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -171,7 +173,8 @@ func (e *headless) turn(ctx, turn context.Context, t *harness.Turn) error {
 	select {
 	case <-turn.Done():
 		return nil
-	case <-late.C: // the proxy's word of the end waits for the log, and Work has the same one
+	case <-late.C:
+		// the proxy's word of the end waits for the log, and Work has the same one
 	}
 	if m.failed != nil {
 		return &harness.FailureError{Failure: failureOf(e.Content, m.failed), HadOutput: true}

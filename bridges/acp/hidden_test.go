@@ -92,7 +92,8 @@ func TestHiddenForm(t *testing.T) {
 		t.Errorf("the next editor got %s", got)
 	}
 	w.do(w.proxy.EditorLeft(w.now()))
-	w.editor(fmt.Sprintf(hello, `{"elicitation":{"form":{}}}`)) // this one shows forms
+	// this one shows forms
+	w.editor(fmt.Sprintf(hello, `{"elicitation":{"form":{}}}`))
 	w.editor(`{"jsonrpc":"2.0","id":6,"method":"session/load","params":{"sessionId":"s1"}}`)
 	w.agent(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, w.id(Agent, methodLoad)))
 	if got := strings.Join(w.to(Editor), "\n"); !strings.Contains(got, methodElicitation) {
@@ -116,7 +117,8 @@ func TestHiddenForm(t *testing.T) {
 			t.Errorf("%s: the agent got %v, the editor %v", params, got, w.to(Editor))
 		}
 	}
-	for _, id := range []string{"0", askPrefix + `1-31"`} { // the latter is that of a question tool
+	// the latter is that of a question tool
+	for _, id := range []string{"0", askPrefix + `1-31"`} {
 		w.forget()
 		lost := strings.Replace(fmt.Sprintf(agentElicits, schemaOne), `"sessionId":"s1"`, `"requestId":3`, 1)
 		w.agent(strings.Replace(lost, `"id":0`, `"id":`+id, 1))
@@ -189,7 +191,8 @@ func TestHiddenFormCancelledWhileDead(t *testing.T) {
 	if got := w.to(Editor); w.waits(w.prompts[0].Prompt) || !strings.Contains(got[len(got)-1], stopCancelled) {
 		t.Errorf("the form waits after the turn, or the editor got %v", got)
 	}
-	w.agent(fmt.Sprintf(agentElicits, schemaOne)) // in no turn
+	// in no turn
+	w.agent(fmt.Sprintf(agentElicits, schemaOne))
 	w.kill(func() {})
 	w.returns()
 	w.editor(editorCancel)

@@ -179,7 +179,8 @@ func (q *prompt) decidePermission(result json.RawMessage) events.Fact {
 		return events.PromptWithdrawn{Prompt: q.id, Reason: reasonEditor}
 	case option == q.reject:
 		return events.PromptRejected{Prompt: q.id, By: byEditor}
-	case i < 0: // an option that the log does not have
+	case i < 0:
+		// an option that the log does not have
 		return events.PromptAnswered{Prompt: q.id, By: byEditor,
 			Answers: []events.Answer{{Question: events.PermissionQuestion, Text: name(option)}}}
 	}
@@ -213,11 +214,13 @@ func (p *Proxy) Decided(at time.Time, id string, a harness.Answer) []Step {
 	p.receivedAt(at)
 	q := p.prompts[id]
 	if q == nil {
-		return nil // the agent does not wait any more
+		// the agent does not wait any more
+		return nil
 	}
 	if q.lost && p.phase != running {
 		q.closed, p.late[id] = true, a
-		if p.kept { // the end of the turn would end the call without the answer
+		// the end of the turn would end the call without the answer
+		if p.kept {
 			p.endAsked(q, a)
 		}
 		return p.take()

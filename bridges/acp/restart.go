@@ -103,10 +103,12 @@ func (p *Proxy) requestsLost(why string) {
 		delete(p.asked, id)
 		s := p.sessions[q.msg.sessionID()]
 		switch {
-		case q.then != nil && q.id == nil: // the next start makes its own
+		case q.then != nil && q.id == nil:
+			// the next start makes its own
 		case q.s != nil && q.s.turn != nil:
 			q.lost = true
-		case q.s != nil: // the session was closed, or the log has ended the turn
+		case q.s != nil:
+			// the session was closed, or the log has ended the turn
 			q.s.current = nil
 			p.answer(q, cancelled(q.id))
 		case slices.Contains(repeatable, q.msg.method), q.msg.method == methodLoad && s != nil && !s.shown:
@@ -274,7 +276,8 @@ func (p *Proxy) AgentGone(at time.Time, why string) []Step {
 	for _, s := range slices.Clone(p.order) {
 		s.failed = why
 		p.proceed(s)
-		for _, q := range p.promptsOf(s) { // of no turn
+		// of no turn
+		for _, q := range p.promptsOf(s) {
 			p.withdraw(q, "the agent's process has ended")
 		}
 		p.settleAll(s)
@@ -397,7 +400,8 @@ func (p *Proxy) choreDone(c chore, m message) {
 		p.failAll(why)
 	case m.failed == nil && c.method == "initialize":
 		p.greeted(m)
-		if p.auth != nil { // if it fails, the sessions say whether it was needed
+		// if it fails, the sessions say whether it was needed
+		if p.auth != nil {
 			p.chores = append(p.chores, chore{method: "authenticate", params: p.auth})
 		}
 		for _, s := range p.order {
@@ -516,7 +520,8 @@ func (p *Proxy) Stop(at time.Time, turn, actor, reason string) []Step {
 	p.receivedAt(at)
 	i := slices.IndexFunc(p.order, func(s *session) bool { return s.turn != nil && s.turn.id == turn })
 	if i < 0 {
-		return nil // it has ended, and a stop of it does not stop the next one
+		// it has ended, and a stop of it does not stop the next one
+		return nil
 	}
 	s := p.order[i]
 	u := s.turn
@@ -549,7 +554,8 @@ func (p *Proxy) TurnEnded(at time.Time, turn, why string) []Step {
 		return nil
 	}
 	s := p.order[i]
-	if p.held != nil && p.held.s == s { // its call is shown, and not recorded
+	// its call is shown, and not recorded
+	if p.held != nil && p.held.s == s {
 		p.send(Editor, p.held.line)
 		p.held = nil
 	}
@@ -606,7 +612,8 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 		p.failOnScreen(s, c, textNotRun)
 	}
 	if s.turn == nil || q.turn != s.turn {
-		return // no turn waits for it
+		// no turn waits for it
+		return
 	}
 	s.unread = append(s.unread, fmt.Sprintf(textAnswered, q.title, said))
 	if s.current.lost && !p.waits(s) {

@@ -191,7 +191,8 @@ func TestKilledAtEveryMessage(t *testing.T) {
 			for i := range plans {
 				plans[i].twice = -1
 			}
-			for twice := range 7 { // each with one of the ways to answer, by turns
+			// each with one of the ways to answer, by turns
+			for twice := range 7 {
 				plans = append(plans, []plan{{name: "answered later", again: true},
 					{name: "the editor answers while dead", answered: "editor"},
 					{name: "answered while dead", answered: "person", again: true}}[(at+twice)%3])
@@ -202,7 +203,8 @@ func TestKilledAtEveryMessage(t *testing.T) {
 				return strings.Contains(string(e.Msg), methodPermission) || strings.Contains(string(e.Msg),
 					methodElicitation)
 			})
-			for i, x := range plans { // a supervisor that keeps its incarnation, and every second time another one
+			// a supervisor that keeps its incarnation, and every second time another one
+			for i, x := range plans {
 				x.kept, x.name = true, x.name+", same incarnation"
 				if (at+i)%2 == 0 {
 					plans = append(plans, x)
@@ -212,7 +214,8 @@ func TestKilledAtEveryMessage(t *testing.T) {
 			}
 			for _, x := range plans {
 				if !asks && (x.again || x.answered != "") && x.twice < 0 && !x.leaves && x.caps == "" {
-					continue // the same as another plan
+					// the same as another plan
+					continue
 				}
 				kills++
 				x.at, x.name = at, fmt.Sprintf("%s, killed behind %d, %s", name, at, x.name)
@@ -289,7 +292,8 @@ func (k *killing) sends(m message) {
 	}
 	given := k.peers.given
 	switch {
-	case m.isReply() && given[Editor][string(m.id)] == "": // to a request that was never made
+	case m.isReply() && given[Editor][string(m.id)] == "":
+		// to a request that was never made
 	case m.isReply():
 		k.editor(string(m.withID([]byte(given[Editor][string(m.id)]))))
 	default:
@@ -471,9 +475,11 @@ func TestKilledTwice(t *testing.T) {
 	w.agent(agentAsks)
 	id := w.id(Editor, "request_permission")
 	w.kill(func() {})
-	w.kill(func() {}) // during initialize
+	// during initialize
+	w.kill(func() {})
 	w.agent(`{"jsonrpc":"2.0","id":` + w.id(Agent, `"initialize"`) + `,"result":{}}`)
-	w.kill(func() { w.editor(fmt.Sprintf(editorGrants, id)) }) // during session/load
+	// during session/load
+	w.kill(func() { w.editor(fmt.Sprintf(editorGrants, id)) })
 	last := start(w)
 	last.seen--
 	last.asks = agentAsks

@@ -124,7 +124,8 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 	}
 	proxied := Config{Run: rand.Text()[:12], Content: r.Content}
-	if !r.Content.Hidden() { // else no person could read the question
+	// else no person could read the question
+	if !r.Content.Hidden() {
 		proxied.Forms = st.reached
 	}
 	var asking *tools
@@ -204,7 +205,8 @@ func (x *run) loop(ctx context.Context) error {
 		case <-x.mute.C:
 			x.endHanging()
 		case <-x.exited:
-			x.exited = nil // what is left is limited
+			// what is left is limited
+			x.exited = nil
 		case <-x.more.C:
 			x.do(x.proxy.Flush())
 		case d := <-x.store.decided:
@@ -260,7 +262,8 @@ func (x *run) fromEditor(in input) {
 	if !errors.Is(in.err, io.EOF) {
 		x.Warn("the editor's input cannot be read: " + in.err.Error())
 	}
-	if errors.Is(in.err, agent.ErrLineTooLong) { // the editor is there: its requests get an error
+	// the editor is there: its requests get an error
+	if errors.Is(in.err, agent.ErrLineTooLong) {
 		x.fault = fmt.Errorf("the editor's input: %w", in.err)
 		x.end()
 		return
@@ -325,7 +328,8 @@ func (x *run) restart() {
 	}
 	x.process, x.exited, x.toAgent = process, process.Exited(), newOutbox()
 	if x.tools != nil {
-		clear(x.tools.waits) // the tools of the dead process are gone
+		// the tools of the dead process are gone
+		clear(x.tools.waits)
 	}
 	x.down, x.again = false, nil
 	go x.toAgent.write(process.Send)
@@ -360,7 +364,8 @@ func (x *run) do(steps []Step) {
 	for i := range steps {
 		s := &steps[i]
 		if s.Session != "" {
-			for _, f := range x.store.append(s) { // the editor's answers count as they are
+			// the editor's answers count as they are
+			for _, f := range x.store.append(s) {
 				if id, a, ok := answerOf(f); ok {
 					x.do(x.proxy.Decided(time.Now(), id, a))
 				}
@@ -371,8 +376,10 @@ func (x *run) do(steps []Step) {
 				continue
 			}
 			if l.To == Agent {
-				x.toAgent.put(l.Raw) // a process that has ended gets no more
-			} else if !x.gone && !(x.ends && x.editor.full()) { // an editor that does not read stops no end
+				// a process that has ended gets no more
+				x.toAgent.put(l.Raw)
+			} else if !x.gone && !(x.ends && x.editor.full()) {
+				// an editor that does not read stops no end
 				x.editor.put(l.Raw)
 			}
 		}
@@ -412,7 +419,8 @@ func (x *run) ended() error {
 	} else {
 		x.store.leave(goodbyeWait, "the agent's process ended: "+x.why)
 	}
-	for _, s := range x.proxy.AgentGone(time.Now(), x.why) { // recovery has recorded the ends
+	// recovery has recorded the ends
+	for _, s := range x.proxy.AgentGone(time.Now(), x.why) {
 		s.Session = ""
 		x.do([]Step{s})
 	}
@@ -474,7 +482,8 @@ func (o *outbox) write(send func([]byte) error) {
 		err := send(line)
 		o.mu.Lock()
 		o.bytes -= len(line)
-		if err != nil { // the peer has left: its end is noticed elsewhere
+		// the peer has left: its end is noticed elsewhere
+		if err != nil {
 			o.closed, o.lines, o.bytes = true, nil, 0
 		}
 		o.mu.Unlock()

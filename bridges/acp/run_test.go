@@ -22,7 +22,8 @@ import (
 // TestDeaf: a peer does not read, or closes its output and lives, or writes a line without an end. The run ends when it
 // is asked to, and ends the agent.
 func TestDeaf(t *testing.T) {
-	t.Parallel() // it waits for the end of processes
+	// it waits for the end of processes
+	t.Parallel()
 	endless := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}`+"\n"),
 		io.LimitReader(zeros{}, agent.LineBytesMax+(1<<20)), silence())
 	inATurn := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt",`+
@@ -79,7 +80,8 @@ func TestDeaf(t *testing.T) {
 
 // TestAFullQueue: an agent does not read. The lines that wait for it are limited: the editor is not read any more.
 func TestAFullQueue(t *testing.T) {
-	t.Parallel() // it waits for the end of a process
+	// it waits for the end of a process
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"x","params":%q}`+"\n", strings.Repeat("x", 1<<20))
@@ -94,7 +96,8 @@ func TestAFullQueue(t *testing.T) {
 	select {
 	case <-in.over:
 		t.Error("more is read")
-	case <-time.After(2 * time.Second): // a reader without a limit takes less
+	case <-time.After(2 * time.Second):
+		// a reader without a limit takes less
 	}
 	cancel()
 	select {
@@ -141,9 +144,11 @@ const repeatLine = "(exit status 7): it is started again in 250ms (1 of 1)"
 // TestHangsWhenRestored: the next process of an agent does not reply to its first request. It is ended, and the request
 // of the editor has an error.
 func TestHangsWhenRestored(t *testing.T) {
-	t.Parallel() // it waits for the end of processes
+	// it waits for the end of processes
+	t.Parallel()
 	var out kept
-	again := false // is written in the loop of the run
+	// is written in the loop of the run
+	again := false
 	r, _ := dying(t, "exec sleep 600", &out, func(s string) {
 		if strings.Contains(s, repeatLine) {
 			again = true
@@ -161,7 +166,8 @@ func TestHangsWhenRestored(t *testing.T) {
 // TestEndsInThePause: the run is asked to end after the agent's process has ended, and before the next one is started.
 // It ends, and starts none.
 func TestEndsInThePause(t *testing.T) {
-	t.Parallel() // it waits for the end of processes
+	// it waits for the end of processes
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, dir := dying(t, "touch more; exec sleep 600", io.Discard, func(s string) {
@@ -179,7 +185,8 @@ func TestEndsInThePause(t *testing.T) {
 
 // TestCannotBeStartedAgain: the agent's program is gone when it is to be started again. The run ends with the reason.
 func TestCannotBeStartedAgain(t *testing.T) {
-	t.Parallel() // it waits for the end of processes
+	// it waits for the end of processes
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent")
 	if err := os.Symlink("/bin/sh", path); err != nil {
 		t.Fatal(err)
@@ -202,7 +209,8 @@ func TestCannotBeStartedAgain(t *testing.T) {
 func TestFormsByContent(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t, natstest.Lazy())
-	natstest.Bus(t, srv) // with a cell
+	// with a cell
+	natstest.Bus(t, srv)
 	for content, want := range map[agent.Content]bool{
 		agent.ContentNone: false, agent.ContentTitles: true, agent.ContentFull: true} {
 		var out kept

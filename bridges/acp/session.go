@@ -101,7 +101,8 @@ func (p *Proxy) replied(q *asking, m message) *session {
 		}
 		s.cwd, s.begun, s.failed = text(asked["cwd"]), q.msg.params, ""
 		s.settings.opened(s.acp, m.result)
-		s.opened = false // the log may have lost it: it is taken again
+		// the log may have lost it: it is taken again
+		s.opened = false
 		p.record(s)
 		p.closeReplayed(s)
 		return s
@@ -201,13 +202,15 @@ func follow(open []string, id, status string) []string {
 func (p *Proxy) updated(m message) {
 	u := members(members(m.params)["update"])
 	s := p.sessions[m.sessionID()]
-	if s == nil { // the agent speaks before its reply to session/new
+	// the agent speaks before its reply to session/new
+	if s == nil {
 		p.report.Outside++
 		p.send(Editor, m.raw)
 		return
 	}
 	if s.restoring {
-		return // the editor has the history
+		// the editor has the history
+		return
 	}
 	s.shown = s.shown || s.loading
 	switch kind := text(u["sessionUpdate"]); kind {

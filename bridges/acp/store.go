@@ -200,7 +200,8 @@ func (st *store) append(s *Step) []events.Fact {
 		st.records[s.Session] = r
 	}
 	if s.Open != nil {
-		r.lost = nil // it is taken again
+		// it is taken again
+		r.lost = nil
 	}
 	if r.lost == nil && (st.facts+len(e.facts) > behindFactsMax || st.bytes+e.bytes > behindBytesMax) {
 		st.lose(r, errBehind)
@@ -234,7 +235,8 @@ func (st *store) append(s *Step) []events.Fact {
 	for _, e := range r.queue {
 		e.late = true
 		if e.back != nil {
-			e.back() // it is stored again, with the mark, unless it was sent
+			// it is stored again, with the mark, unless it was sent
+			e.back()
 		}
 	}
 	st.warn(fmt.Sprintf("session %s continues, and is stored later: nothing was stored for %s", r.id, st.wait))
@@ -287,7 +289,8 @@ func (st *store) work(r *record) {
 		}
 		back()
 		if errors.Is(err, harness.ErrPending) {
-			err = nil // it was sent, and the client finds out its outcome
+			// it was sent, and the client finds out its outcome
+			err = nil
 		}
 		if again {
 			continue
@@ -454,7 +457,8 @@ func (st *store) take(ctx context.Context, r *record) error {
 	st.working.Go(func() { st.awaitLoss(owned, r) })
 	if t := s.OpenTurn(); t != nil && t.ID() == r.turn {
 		go st.awaitStop(t)
-	} else if t != nil && r.turn != "" { // another process began it, lost the session, and has no part in it any more
+	} else if t != nil && r.turn != "" {
+		// another process began it, lost the session, and has no part in it any more
 		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
 			Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}}
 		if err := s.Relay(ctx, failed); err != nil {
@@ -613,7 +617,8 @@ func (st *store) leave(wait time.Duration, why string) {
 	st.mu.Lock()
 	h := st.h
 	var last []*entryOf
-	for _, r := range st.records { // one that is behind may be so for long
+	// one that is behind may be so for long
+	for _, r := range st.records {
 		if n := len(r.queue); n > 0 && !r.behind && !st.down {
 			last = append(last, r.queue[n-1])
 		}

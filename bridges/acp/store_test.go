@@ -209,7 +209,8 @@ func TestLeaveWaits(t *testing.T) {
 	select {
 	case <-left:
 		t.Error("the lease ends before the fact is stored")
-	case <-time.After(100 * time.Millisecond): // a leave that does not wait takes less
+	case <-time.After(100 * time.Millisecond):
+		// a leave that does not wait takes less
 	}
 	close(s.up)
 	<-left
@@ -228,7 +229,8 @@ func TestLeaveWaitsForReceipts(t *testing.T) {
 	s.mu.Lock()
 	r := s.records["s1"]
 	s.mu.Unlock()
-	add := func(f events.Fact) { // without an Ask, so there is no receipt by itself
+	// without an Ask, so there is no receipt by itself
+	add := func(f events.Fact) {
 		if err := r.s.Relay(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +257,8 @@ func TestLeaveWaitsForReceipts(t *testing.T) {
 	select {
 	case <-left:
 		t.Error("the lease ends before the receipt is stored")
-	case <-time.After(100 * time.Millisecond): // a leave that does not wait takes less
+	case <-time.After(100 * time.Millisecond):
+		// a leave that does not wait takes less
 		add(events.PromptDelivered{Prompt: "p1"})
 	}
 	<-left

@@ -96,7 +96,8 @@ func (p *Proxy) callUpdated(s *session, u map[string]json.RawMessage, line []byt
 		p.report.Late++
 	default:
 		c.merge(u)
-		p.release() // the announcement, if it waits for this update
+		// the announcement, if it waits for this update
+		p.release()
 		if ended(status) {
 			p.endCall(s, c, status)
 		}
@@ -122,7 +123,8 @@ func (p *Proxy) newCall(s *session, acp string) *call {
 	p.n++
 	c := &call{acp: acp, id: ident("call", fmt.Sprintf("%s-%s-%d", acp, p.cfg.Run, p.n))}
 	if was := s.calls[acp]; was != nil {
-		was.done = true // the screen has the new call in its place
+		// the screen has the new call in its place
+		was.done = true
 	}
 	s.calls[acp], s.loose = c, follow(s.loose, acp, statusCompleted)
 	return c

@@ -93,7 +93,8 @@ func promptText(params json.RawMessage) string {
 func (p *Proxy) promptReplied(q *asking, m message, line []byte) {
 	s := q.s
 	p.turns++
-	if s.turn != nil { // it has none if the session was closed meanwhile
+	// it has none if the session was closed meanwhile
+	if s.turn != nil {
 		p.record(s, s.turn.ending(p.cfg.Content, m))
 		p.endTurn(s)
 	}

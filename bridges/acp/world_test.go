@@ -154,7 +154,8 @@ func (w *world) append(s Step) {
 	switch {
 	case s.Open == nil && !w.owned[s.Session]:
 		w.t.Errorf("%s: facts before the session is taken: %v", s.Session, s.Facts)
-	case s.Open != nil && w.owned[s.Session] && st.Owned: // it has the session
+	case s.Open != nil && w.owned[s.Session] && st.Owned:
+		// it has the session
 	case s.Open != nil && st.Opened():
 		epoch++
 		facts = slices.Concat([]events.Fact{events.SessionClaimed{Incarnation: me}}, w.adoption(st, s.Adopt), facts)
@@ -163,7 +164,8 @@ func (w *world) append(s Step) {
 		open.Incarnation, epoch = me, 1
 		facts = slices.Insert(facts, 0, events.Fact(open))
 	}
-	facts = slices.DeleteFunc(facts, func(f events.Fact) bool { // the log refuses a second decision
+	// the log refuses a second decision
+	facts = slices.DeleteFunc(facts, func(f events.Fact) bool {
 		switch f.(type) {
 		case events.PromptAnswered, events.PromptRejected, events.PromptWithdrawn:
 			return slices.ContainsFunc(w.decided, func(d decided) bool { return d.prompt == f.Subject() })
@@ -255,7 +257,8 @@ func (w *world) commit(st *fold.State, by events.Writer, source string, epoch ui
 		}
 		w.follow(f)
 	}
-	for _, f := range w.prompts { // those that the end of something else has closed
+	// those that the end of something else has closed
+	for _, f := range w.prompts {
 		e, ok := st.Ended(fold.EntityPrompt, f.Prompt)
 		if ok && e.Seq == w.seq && e.Outcome != string(fold.Answered) && e.Outcome != string(fold.Rejected) {
 			w.decided = append(w.decided, decided{f.Prompt,

@@ -352,7 +352,8 @@ func (r *follower) bury() {
 	r.process = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.translator.Restart() // facts that it held back are not stored: recovery closes what is in the log
+	// facts that it held back are not stored: recovery closes what is in the log
+	r.translator.Restart()
 }
 
 // abandon ends the incarnations of processes that are gone.
@@ -570,7 +571,8 @@ func (r *follower) adopt(ctx context.Context, id string, same bool) error {
 	if st.Turn == nil {
 		return nil
 	}
-	if p := st.Pending.Turn; p != nil && p.OfTurn == st.Turn.ID { // the document is older than what recovery did
+	// the document is older than what recovery did
+	if p := st.Pending.Turn; p != nil && p.OfTurn == st.Turn.ID {
 		return nil
 	}
 	requested := isRequested(st.Turn)
@@ -578,13 +580,15 @@ func (r *follower) adopt(ctx context.Context, id string, same bool) error {
 		return err
 	}
 	r.translator.Continue(id, st.Turn.ID, st.Turn.Message)
-	if requested { // its handler finds out whether the server has the message
+	// its handler finds out whether the server has the message
+	if requested {
 		r.process.mu.Lock()
 		defer r.process.mu.Unlock()
 		r.process.undecided[id] = st.Turn.ID
 		return nil
 	}
-	r.translator.sessions[id].turn.awaited = false // it runs already
+	// it runs already
+	r.translator.sessions[id].turn.awaited = false
 	r.watchStop(s)
 	return nil
 }
@@ -596,7 +600,8 @@ func isRequested(t *fold.Turn) bool {
 	switch t.Cause {
 	case events.CauseAnswer, events.CauseRetry:
 		return true
-	case events.CauseResume: // a run that OpenCode continued has another id: see newTurnID
+	case events.CauseResume:
+		// a run that OpenCode continued has another id: see newTurnID
 		return strings.HasPrefix(t.ID, requestedPrefix)
 	}
 	return t.Message != "" && !strings.HasPrefix(t.Message, messagePrefix)
@@ -838,7 +843,8 @@ func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) 
 			return n, nil
 		}
 	}
-	n.Idle = false // it changes all the time: its events will tell
+	// it changes all the time: its events will tell
+	n.Idle = false
 	return n, nil
 }
 
@@ -901,12 +907,14 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 		a.answer = answer
 		close(a.known)
 		if !l.decides(f.Prompt, s.ID()) {
-			return errOwed // a turn brings it
+			// a turn brings it
+			return errOwed
 		}
 		err := r.decide(l, s, dir, f, answer)
 		if err != nil && f.Call == "" {
 			l.mu.Lock()
-			a.decided = false // the next turn may bring it
+			// the next turn may bring it
+			a.decided = false
 			l.mu.Unlock()
 		}
 		return err
@@ -919,7 +927,8 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 		}
 		answer, err := s.Ask(ctx, p)
 		if f.Call != "" && err == nil {
-			_ = bring(answer) // the end of the call says what became of it
+			// the end of the call says what became of it
+			_ = bring(answer)
 		}
 		if a.answer.Status == "" {
 			close(a.known)
@@ -989,7 +998,8 @@ func (r *follower) decide(l *process, s *harness.Session, dir string, f events.P
 		return nil
 	}
 	if !decidedByPerson(a.Status) {
-		return nil // it ended with its turn
+		// it ended with its turn
+		return nil
 	}
 	unreplied, err := r.sendWhileAsked(l, s.ID(), dir, f, a)
 	if isNotFound(err) {
@@ -1001,10 +1011,12 @@ func (r *follower) decide(l *process, s *harness.Session, dir string, f events.P
 		case !marked:
 			err = fmt.Errorf("%w: %w", errOwed, err)
 		case f.Call == "":
-			return nil // it waits no longer, and no event has said that it has another decision
+			// it waits no longer, and no event has said that it has another decision
+			return nil
 		}
 	}
-	if err != nil && l.ctx.Err() == nil { // it stays owed: the log has no receipt that refuses it
+	// it stays owed: the log has no receipt that refuses it
+	if err != nil && l.ctx.Err() == nil {
 		r.log.Warn("OpenCode does not have the decision", "session", s.ID(), "prompt", f.Prompt, "err", err)
 	}
 	return err

@@ -43,7 +43,8 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	cfg := reconciler.Default()
-	cfg.DisconnectGrace = 0 // no lease ends before its TTL
+	// no lease ends before its TTL
+	cfg.DisconnectGrace = 0
 	rec, err := reconciler.New(st.bus, cfg, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +187,8 @@ func TestLiveDecisionTooLate(t *testing.T) {
 	st.run("ses_1", "msg_1", "call_1", "question")
 	st.question("ses_1", "que_1", "msg_1", "call_1")
 	st.until("ses_1", "a question waits", awaits(1))
-	st.set(func() { delete(st.prompts, "que_1") }) // answered there, and the event is late
+	// answered there, and the event is late
+	st.set(func() { delete(st.prompts, "que_1") })
 	st.answer("ses_1", "que_1", "q1", "SQLite")
 	natstest.Until(t, "the refusal is stored", func() bool {
 		return slices.Contains(st.kinds("ses_1"), "prompt.delivered")
@@ -226,7 +228,8 @@ func TestLiveConnectionLost(t *testing.T) {
 	was := st.until("ses_3", "a question waits", awaits(1))
 	st.set(func() { st.down = true })
 	st.cut()
-	st.finish("ses_1", "msg_1", "call_1") // no stream brings it
+	// no stream brings it
+	st.finish("ses_1", "msg_1", "call_1")
 	st.run("ses_4", "msg_4", "call_4", "question")
 	st.question("ses_4", "que_2", "msg_4", "call_4")
 	st.set(func() { st.settle("question", "que_1", "reply", object{"answers": [][]string{{"SQLite"}}}) })
@@ -302,7 +305,8 @@ func TestLiveBridgeReturns(t *testing.T) {
 	st.run("ses_2", "msg_2", "call_2", "bash")
 	st.until("ses_2", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
 	stop()
-	st.set(func() { delete(st.busy, "ses_2") }) // aborted, and its last events are about to come
+	// aborted, and its last events are about to come
+	st.set(func() { delete(st.busy, "ses_2") })
 	stop = st.bridge()
 	is := st.until("ses_1", "another incarnation owns it", func(s *fold.State) bool { return s.Epoch > was.Epoch })
 	if is.Turn == nil || is.Turn.ID != was.Turn.ID || len(is.PendingPrompts()) != 1 || len(is.Tools) != 1 {
@@ -358,7 +362,8 @@ func TestLiveStrangeEvents(t *testing.T) {
 		st.sendLocked(`{"payload":{"type":"session.created"}}`)
 	})
 	st.run("ses_1", "msg_1", "call_1", "bash")
-	st.set(func() { // the event again, under its id
+	// the event again, under its id
+	st.set(func() {
 		running := storedTool("p-call_1", "call_1", "bash", "running", nil)
 		st.sendLocked(string(encode(object{"payload": object{"id": fmt.Sprintf("evt_%05d", st.events),
 			"type": "message.part.updated", "properties": object{"sessionID": "ses_1", "part": running}}})))
@@ -403,7 +408,8 @@ func TestAPIAddress(t *testing.T) {
 // A server that boots never answers some requests. The bridge does not wait for their time-out, one after the other.
 func TestLiveRequestsWithoutAReply(t *testing.T) {
 	st := newStage(t)
-	st.set(func() { st.boots = 6 }) // 20 s each is more than the test waits
+	// 20 s each is more than the test waits
+	st.set(func() { st.boots = 6 })
 	st.bridge()
 	st.run("ses_1", "msg_1", "call_1", "bash")
 	st.until("ses_1", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })

@@ -161,7 +161,8 @@ func (r *follower) settledInServer(ctx context.Context, s *harness.Session, f ev
 		sent := w != nil && w.decided
 		r.process.mu.Unlock()
 		if !sent {
-			return nil // the server will not find the prompt
+			// the server will not find the prompt
+			return nil
 		}
 		return s.Relay(ctx, said)
 	}
@@ -222,7 +223,8 @@ func (r *follower) decision(ctx context.Context, s *harness.Session, prompt stri
 	l.mu.Unlock()
 	if !waits {
 		p := harness.Prompt{ID: prompt}
-		if hasDecision(s.State(), prompt) { // no end of a call is the receipt
+		// no end of a call is the receipt
+		if hasDecision(s.State(), prompt) {
 			p.Bring = func(_ context.Context, a harness.Answer) error {
 				w.answer = a
 				return errOwed
@@ -336,7 +338,8 @@ func (r *follower) refuseOther(l *process, t *harness.Turn, messages []openMessa
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
 		if e.lacks(p.Prompt, permission, false, a) {
-			_ = r.refuseLate(l, s, p.Prompt) // the log of the bridge says so
+			// the log of the bridge says so
+			_ = r.refuseLate(l, s, p.Prompt)
 		}
 	}
 	return left
@@ -362,7 +365,8 @@ func (r *follower) callOf(session string, st *fold.State, prompt string) (call s
 	call, permission = r.translator.asked(session, prompt)
 	r.mu.Unlock()
 	if call == "" {
-		return askedFor(st, prompt) // an earlier bridge saw it
+		// an earlier bridge saw it
+		return askedFor(st, prompt)
 	}
 	return call, permission
 }

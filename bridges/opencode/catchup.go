@@ -54,7 +54,8 @@ func (r *follower) compareAll(ctx context.Context) error {
 	owed := r.process.owes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ids := map[string]string{} // and directories
+	// ids, and directories
+	ids := map[string]string{}
 	directories := map[string]bool{"": true}
 	for _, id := range slices.Concat(r.translator.Active(), slices.Collect(maps.Keys(owed))) {
 		ids[id] = r.translator.directory(id)
@@ -229,7 +230,8 @@ func (r *follower) again(ctx context.Context, id string) (ours bool, err error) 
 		}
 	}
 	l.mu.Unlock()
-	if runs { // recovery took the session, and has not closed anything in it
+	// recovery took the session, and has not closed anything in it
+	if runs {
 		if err := r.adoptOpen(ctx, s, false, true); err != nil {
 			return false, err
 		}

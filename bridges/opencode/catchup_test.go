@@ -102,7 +102,8 @@ func (st *stage) answeredWhileTaken() (was *fold.State, reply func()) {
 	st.bridge()
 	st.run("ses_1", "msg_1", "call_1", "question")
 	st.question("ses_1", "que_1", "msg_1", "call_1")
-	st.t.Cleanup(reply) // a test that fails ends
+	// a test that fails ends
+	st.t.Cleanup(reply)
 	was = st.until("ses_1", "a question waits", awaits(1))
 	st.set(func() {
 		st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
@@ -124,7 +125,8 @@ func TestLiveRunsOnAtOnce(t *testing.T) {
 	was, reply := st.answeredWhileTaken()
 	st.runOn()
 	st.run("ses_2", "msg_2", "call_2", "bash")
-	st.until("ses_2", "it runs", func(s *fold.State) bool { return len(s.Tools) == 1 }) // so the events before are read
+	// so the events before are read
+	st.until("ses_2", "it runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
 	reply()
 	end := st.until("ses_1", "the turn ended", func(s *fold.State) bool {
 		return s.Turn == nil && s.Pending.Turn == nil
@@ -247,13 +249,15 @@ func TestLiveUnreadableSession(t *testing.T) {
 	was := st.connections()
 	st.cut()
 	for _, n := range []string{"1", "2", "3"} {
-		st.finish("ses_"+n, "msg_"+n, "call_"+n) // no stream brings it
+		// no stream brings it
+		st.finish("ses_"+n, "msg_"+n, "call_"+n)
 	}
 	st.start()
 	st.until("ses_1", "the turn ended", ended)
 	st.until("ses_3", "the turn ended", ended)
 	natstest.Until(t, "connected", func() bool { return st.connections() > was })
-	st.run("ses_4", "msg_4", "call_4", "bash") // the stream is followed
+	// the stream is followed
+	st.run("ses_4", "msg_4", "call_4", "bash")
 	st.until("ses_4", "a call runs", func(s *fold.State) bool { return len(s.Tools) == 1 })
 	if st.until("ses_2", "it runs", func(s *fold.State) bool { return s.Opened() }).Turn == nil {
 		t.Error("the turn of a session that cannot be read has ended")

@@ -197,7 +197,8 @@ func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(
 	used := map[string]bool{}
 	for i := range prompts {
 		p := &prompts[i]
-		if p.Status == "" { // it is only named
+		// it is only named
+		if p.Status == "" {
 			continue
 		}
 		call, permission := asked(p.Prompt)

@@ -202,7 +202,8 @@ func TestDriveCompactionWaits(t *testing.T) {
 	st.run("ses_1", firstMessage, "call_1", "bash")
 	st.finish("ses_1", firstMessage, "call_1")
 	st.until("ses_1", "the turn completed", completed)
-	st.status("ses_1", true) // a command of a person, which is no turn
+	// a command of a person, which is no turn
+	st.status("ses_1", true)
 	st.compactNow("ses_1")
 	st.until("ses_1", "the compaction has begun", func(s *fold.State) bool {
 		return s.Compaction != nil && s.Compaction.State == fold.CompactionRunning

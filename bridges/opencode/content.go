@@ -66,7 +66,8 @@ func (t *Translator) limitPrompt(f events.PromptRequested) events.PromptRequeste
 func (t *Translator) limitOpening(o *events.SessionOpened) *events.SessionOpened {
 	o.Title = t.content.Title(o.Title)
 	if t.content.Hidden() {
-		o.Native = nil // the directory
+		// the directory
+		o.Native = nil
 	}
 	return o
 }
@@ -119,7 +120,8 @@ func optionAt(options []events.Option, label string) int {
 // asked as OpenCode asks it. A label of neither is the same in both.
 func revealed(shown, asked events.Question, label string) string {
 	i := optionAt(shown.Options, label)
-	if i < 0 { // it was stored at another level
+	// it was stored at another level
+	if i < 0 {
 		i = optionAt(hidden([]events.Question{asked})[0].Options, label)
 	}
 	if i < 0 || i >= len(asked.Options) {

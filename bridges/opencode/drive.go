@@ -111,7 +111,8 @@ func (r *follower) driveRetries(ctx context.Context) error {
 		}
 		last := s.State().LastTurn
 		if turn == nil || last == nil || last.ID != turn.id || last.Outcome != fold.OutcomeFailed {
-			aborted() // recovery took the session: it is compared, and found to wait
+			// recovery took the session: it is compared, and found to wait
+			aborted()
 			continue
 		}
 		l, dir := r.process, r.translator.directory(w.session)

@@ -172,7 +172,8 @@ func TestDriveRetryLateAbort(t *testing.T) {
 	st.fails("ses_1", "overloaded_error")
 	st.until("ses_1", "a retry is scheduled", scheduled)
 	st.set(func() { delete(st.waits, "ses_1") })
-	st.status("ses_1", false) // the abort had its effect
+	// the abort had its effect
+	st.status("ses_1", false)
 	st.retryNow("ses_1")
 	st.until("ses_1", "the retry has begun", func(s *fold.State) bool { return s.Turn != nil })
 	tries := len(st.made("abort"))

@@ -267,7 +267,8 @@ func (t *Translator) dispatch(ev event) {
 	t.strange(ev, &b)
 	id := b.session()
 	if id == "" {
-		return // an error of the server, or of an unnamed session
+		// an error of the server, or of an unnamed session
+		return
 	}
 	s := t.session(id)
 	s.events++

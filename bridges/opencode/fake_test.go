@@ -480,7 +480,8 @@ func (f *fakeServer) sync(action string, body object) (int, any, func()) {
 	if int(e["seq"].(float64)) != f.seq[id]+1 {
 		return http.StatusBadRequest, object{"name": "conflict"}, nil
 	}
-	f.putLocked(id, e["data"].(object)["info"].(object)) // it publishes no event
+	// it publishes no event
+	f.putLocked(id, e["data"].(object)["info"].(object))
 	return http.StatusOK, object{"sessionID": id}, nil
 }
 
@@ -501,7 +502,8 @@ func (f *fakeServer) ofSession(method string, path []string, body object) (int, 
 		}
 		return http.StatusOK, all, nil
 	case path[2] == "abort":
-		if f.waits[id] != nil { // it leaves neither an error nor a finish
+		// it leaves neither an error nor a finish
+		if f.waits[id] != nil {
 			delete(f.waits, id)
 			f.statusLocked(id, false)
 		}

@@ -106,7 +106,8 @@ func (t *Translator) strangeFields(typ, kind string, raw json.RawMessage, also s
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {
-		return // its reader has already reported it
+		// its reader has already reported it
+		return
 	}
 	names := strings.Fields(fields + " " + also)
 	for name := range object {

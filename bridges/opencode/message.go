@@ -34,7 +34,8 @@ func messageID(message, newest string) string {
 			return fmt.Sprintf("%s%0*x%s", messagePrefix, instantDigits, instant+1, sentSuffix(message))
 		}
 	}
-	return newest + sentSuffix(message) // not an id of OpenCode's own
+	// not an id of OpenCode's own
+	return newest + sentSuffix(message)
 }
 
 // sentAs returns the index of a message that OpenCode has under its own id, or under that of a message of Holdfast; -1

@@ -151,7 +151,8 @@ func TestLiveSettledBeforeTheTurn(t *testing.T) {
 			st.until("ses_1", "a question waits", awaits(1))
 			st.set(func() {
 				st.refuse["GET /session/ses_1/message"] = http.StatusInternalServerError
-				delete(st.prompts, "que_1") // answered there
+				// answered there
+				delete(st.prompts, "que_1")
 			})
 			st.recover("ses_1")
 			st.answer("ses_1", "que_1", "q1", "SQLite")
@@ -436,7 +437,8 @@ func TestLiveSettledWithoutABridge(t *testing.T) {
 			}
 			s := st.until("ses_1", "the decision is settled", func(s *fold.State) bool {
 				e, _ := s.Ended(fold.EntityPrompt, "que_1")
-				return completed(s) && e.Reason == c.want && s.LastTurn.ID != "msg_1" // another turn continues it
+				// another turn continues it
+				return completed(s) && e.Reason == c.want && s.LastTurn.ID != "msg_1"
 			})
 			if s.LastTurn.Outcome != fold.OutcomeCompleted {
 				t.Errorf("the last turn is %+v", s.LastTurn)

@@ -58,7 +58,8 @@ func (st *stage) postsIn(ctx context.Context, url, token string, body any) (stat
 		st.t.Error(err)
 		return 0, ""
 	}
-	req.Header.Set("Expect", "100-continue") // the bridge says that it reads
+	// the bridge says that it reads
+	req.Header.Set("Expect", "100-continue")
 	req.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -117,7 +118,8 @@ func TestPluginFenced(t *testing.T) {
 		http.StatusServiceUnavailable || !strings.Contains(text, "does not follow this process of OpenCode yet") {
 		t.Errorf("without a mark: %d, %s", status, text)
 	}
-	waits := make(chan int, 1) // a call that the log never has
+	// a call that the log never has
+	waits := make(chan int, 1)
 	go func() {
 		status, _ := st.posts(address+"/call", pluginToken, asksFor("ses_1", "call_9", old))
 		waits <- status

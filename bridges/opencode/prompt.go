@@ -145,7 +145,8 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 		t.report.Late++
 		return
 	}
-	if p.turn == nil && s.turn != nil { // it was asked in a turn that recovery has closed
+	// it was asked in a turn that recovery has closed
+	if p.turn == nil && s.turn != nil {
 		p.turn = s.turn
 		p.turn.prompts = append(p.turn.prompts, p)
 	}

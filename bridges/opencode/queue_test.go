@@ -151,7 +151,8 @@ func TestQueueKilled(t *testing.T) {
 	st.until("ses_1", "the turn is interrupted", func(s *fold.State) bool {
 		return s.Turn == nil && s.LastTurn.Outcome == fold.OutcomeInterrupted && len(s.Queue) == 2
 	})
-	if sent := st.made("prompt_async"); len(sent) > 0 { // as after any crash, until a person resumes
+	// as after any crash, until a person resumes
+	if sent := st.made("prompt_async"); len(sent) > 0 {
 		t.Errorf("sent before a person resumed: %q", sent)
 	}
 	natstest.Until(t, "a person resumes", func() bool {

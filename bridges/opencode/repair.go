@@ -184,7 +184,8 @@ func halfCompaction(messages []openMessage) (ids []string) {
 		switch {
 		case !m.info.summary() || m.info.ParentID != request:
 		case m.info.completed():
-			return nil // it ended; with an error, OpenCode knows that
+			// it ended; with an error, OpenCode knows that
+			return nil
 		default:
 			ids = append(ids, m.info.ID)
 		}
@@ -311,7 +312,8 @@ func (r *follower) lastEvent(ctx context.Context, all []stored, s stored) (last 
 
 // nextEventID returns an id that sorts behind another one: the instant in it is the same.
 func nextEventID(id string) string {
-	const keep = len("evt_") + 12 // the instant
+	// the instant
+	const keep = len("evt_") + 12
 	if len(id) <= keep {
 		return "evt_" + strings.Repeat("z", 26)
 	}

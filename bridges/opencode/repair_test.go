@@ -50,7 +50,8 @@ func (st *stage) crash() {
 	st.question("ses_ask", "que_1", "msg_6", "call_6")
 	st.until("ses_ask", "a question waits", awaits(1))
 	st.kill()
-	st.session("ses_else") // no bridge has seen it
+	// no bridge has seen it
+	st.session("ses_else")
 	st.put("ses_else", object{"id": "msg_7", "role": "user", "time": object{"created": 1}})
 	st.put("ses_else", assistant("a-msg_7", "msg_7", nil))
 	st.part("ses_else", "a-msg_7", storedTool("p-call_7", "call_7", "bash", "running", object{}))
@@ -141,7 +142,8 @@ func TestLiveRepairLeavesTheLivingAlone(t *testing.T) {
 		t.Errorf("of a session that runs, only %v is open", got)
 	}
 	before, streams := len(st.made("PATCH")), st.connections()
-	st.set(func() { delete(st.busy, "ses_1-sub") }) // idle, and its last events are about to come
+	// idle, and its last events are about to come
+	st.set(func() { delete(st.busy, "ses_1-sub") })
 	st.cut()
 	natstest.Until(t, "connected again", func() bool { return st.connections() > streams })
 	st.run("ses_new", "msg_9", "call_9", "bash")

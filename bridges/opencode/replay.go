@@ -54,7 +54,8 @@ func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	switch {
 	case l.gone:
 		return nil
-	case dead: // the recording ends with the death
+	case dead:
+		// the recording ends with the death
 		l.die(Step{Restart: true, At: steps[len(steps)-1].At, Died: steps[len(steps)-1].At})
 		return nil
 	default:
@@ -188,7 +189,8 @@ func (l *play) restart(ctx context.Context, s *Step) error {
 // held returns the number of sessions whose documents still show the dead process as owner. A session without a
 // document is not folded yet, and counts.
 func (l *play) held(ctx context.Context, dead string, lost map[string]*harness.Session) (int, error) {
-	docs, _, err := l.h.Sessions(ctx) // a document that cannot be decoded counts as not recovered
+	// a document that cannot be decoded counts as not recovered
+	docs, _, err := l.h.Sessions(ctx)
 	if err != nil {
 		return 0, err
 	}

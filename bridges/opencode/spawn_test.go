@@ -17,7 +17,8 @@ import (
 // TestServerIsStartedAgain: a server that ends is started again, also if it cannot be started for a while. The last one
 // ends with the context.
 func TestServerIsStartedAgain(t *testing.T) {
-	t.Parallel() // it waits for processes
+	// it waits for processes
+	t.Parallel()
 	dir := t.TempDir()
 	program := dir + "/server"
 	write := func(script string) {

@@ -121,11 +121,13 @@ func (t *Translator) messageUpdated(s *session, b *body) {
 func (s *session) userMessage(info *messageInfo) {
 	m := s.message(info.ID)
 	if m.role != "" {
-		return // a repetition, with a summary of its changes
+		// a repetition, with a summary of its changes
+		return
 	}
 	m.role = roleUser
 	if isSent(info.ID, s.sent) {
-		m.taken = true // the turn has it
+		// the turn has it
+		m.taken = true
 		return
 	}
 	m.options = encode(struct {
@@ -369,7 +371,8 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 	driven := s.driven
 	s.driven = false
 	if info.completed() {
-		return // already over at its first event
+		// already over at its first event
+		return
 	}
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())

@@ -82,7 +82,8 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	n, brought, err := r.untilIdle(ctx, l, s, t)
 	if err != nil {
 		if r.hasJoined(t) {
-			return r.unless(ctx, l, s, err) // the run is the turn's to abort
+			// the run is the turn's to abort
+			return r.unless(ctx, l, s, err)
 		}
 		return err
 	}
@@ -94,10 +95,11 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	last := lastMessage(messages, roleUser, "")
 	mine := sentAs(messages, w.Message)
 	var body map[string]any
+	// an answer: the run went on with these decisions, or with others; a message: its text may not be stored
 	switch {
 	case w.Cause == events.CauseAnswer && !left && (mine < 0 || mine != last):
-		return nil // the run went on with these decisions, or with others
-	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`: // its text may not be stored
+		return nil
+	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`:
 		body = newMessage(messages, last, w)
 	case isCompacted(messages, mine):
 		if body, err = r.afterCompaction(ctx, s, messages, mine, t, w); err != nil {
@@ -112,11 +114,9 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 		if err != nil {
 			return r.unless(ctx, l, s, err)
 		}
-		switch ended := !settled && finishedAnswer(messages[mine:]); {
-		case ended && r.hasJoined(t):
-			return r.runsOn(ctx, l, s, t) // with another decision
-		case ended:
-			return nil // the bridge did not see it
+		// it ended with another decision, or the bridge did not see it
+		if !settled && finishedAnswer(messages[mine:]) {
+			return r.runsOnIfJoined(ctx, l, s, t)
 		}
 		body = sameMessage(messages, mine, t.ID())
 	}
@@ -131,6 +131,14 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	}
 	r.log.Info("a turn is continued", "session", id, "turn", t.ID(), "cause", w.Cause)
 	return r.follow(ctx, l, s, t, message, len(earlier))
+}
+
+// runsOnIfJoined waits for the end of a run that has this turn, and returns at once if none has.
+func (r *follower) runsOnIfJoined(ctx context.Context, l *process, s stored, t *harness.Turn) error {
+	if r.hasJoined(t) {
+		return r.runsOn(ctx, l, s, t)
+	}
+	return nil
 }
 
 // unless returns why a handler cannot run its turn, unless the turn was ended meanwhile.
@@ -202,7 +210,8 @@ func (r *follower) isUnsent(ctx context.Context, l *process, t *harness.Turn) (b
 	}
 	r.mu.Lock()
 	if u := r.translator.session(id).turn; u != nil && u.id == t.ID() {
-		u.awaited = false // it runs already, or is over
+		// it runs already, or is over
+		u.awaited = false
 	}
 	if mine := sentAs(messages, t.Request().Message); mine >= 0 {
 		r.translator.old(id, callsFor(messages[:1+sentAfter(messages, mine)], messages[mine].info.ID))
@@ -266,7 +275,8 @@ func (r *follower) decided(l *process, t *harness.Turn) {
 	}
 	r.mu.Unlock()
 	if held {
-		l.owe(id, false) // the event about its end may have come before
+		// the event about its end may have come before
+		l.owe(id, false)
 	}
 }
 
@@ -282,10 +292,12 @@ func (r *follower) hasJoined(t *harness.Turn) bool {
 func (r *follower) runsOn(ctx context.Context, l *process, s stored, t *harness.Turn) error {
 	r.mu.Lock()
 	if u := r.translator.session(s.ID).turn; u != nil && u.id == t.ID() {
-		u.awaited, u.deciding = false, false // it runs already
+		// it runs already
+		u.awaited, u.deciding = false, false
 	}
 	r.mu.Unlock()
-	l.owe(s.ID, false) // an event may have come before that
+	// an event may have come before that
+	l.owe(s.ID, false)
 	r.log.Info("a decision is brought to a run that waits for it", "session", s.ID, "turn", t.ID())
 	<-ctx.Done()
 	return r.ended(ctx, l, s)
@@ -335,7 +347,8 @@ func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.
 		switch answered := len(callsFor(decodeMessages(n), message)) > before; {
 		case !n.Idle:
 			busy = true
-		case answered: // the event about it is on its way
+		case answered:
+			// the event about it is on its way
 		case failed != nil:
 			return &harness.FailureError{Failure: *failed}
 		case busy, looks >= idleChecksMax:
@@ -382,7 +395,8 @@ func (r *follower) untilIdle(ctx context.Context, l *process, s stored, t *harne
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
 		join := func() (done func()) {
-			if joined { // a decision is sent again
+			// a decision is sent again
+			if joined {
 				return func() {}
 			}
 			joined = true
@@ -440,10 +454,12 @@ func (r *follower) sendDecisions(ctx context.Context, l *process, log *harness.S
 		case isNotFound(err) && attempts > 1:
 			r.log.Warn("OpenCode has the decision, or another one", "session", s.ID, "prompt", p.Prompt, "err", err)
 		case isNotFound(err) && r.isMarked(l):
-			_ = r.refuseLate(l, log, p.Prompt) // the log of the bridge says so
+			// the log of the bridge says so
+			_ = r.refuseLate(l, log, p.Prompt)
 		default:
 			l.mu.Lock()
-			delete(l.asked, p.Prompt) // it may not be there: the next look, or the next handler, brings it
+			// it may not be there: the next look, or the next handler, brings it
+			delete(l.asked, p.Prompt)
 			l.mu.Unlock()
 			if !refused(err) {
 				return some, err
@@ -519,7 +535,8 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 	used := map[string]bool{}
 	for i := range prompts {
 		p := &prompts[i]
-		if p.Status == "" { // it is only named
+		// it is only named
+		if p.Status == "" {
 			continue
 		}
 		call, permission := r.callOf(s.ID, st, p.Prompt)

@@ -137,7 +137,8 @@ func TestLiveNewerMessage(t *testing.T) {
 	st.question("ses_1", "que_1", "msg_1", "call_1")
 	st.until("ses_1", "a question waits", awaits(1))
 	st.kill()
-	st.set(func() { // the new process runs the newer message already
+	// the new process runs the newer message already
+	st.set(func() {
 		st.down, st.busy["ses_1"] = false, true
 		st.putLocked("ses_1", object{"id": "msg_2", "role": "user", "time": object{"created": 3}})
 		st.putLocked("ses_1", assistant("a-msg_2", "msg_2", nil))
@@ -383,7 +384,8 @@ func TestLiveBridgeKilledBeforeTheModelWasCalled(t *testing.T) {
 	stop()
 	st.bridge()
 	natstest.Until(t, "the turn ended", func() bool {
-		st.emit("session.idle", object{"sessionID": "ses_1"}) // as often as it takes until the bridge has looked
+		// as often as it takes until the bridge has looked
+		st.emit("session.idle", object{"sessionID": "ses_1"})
 		s := natstest.Session(t, st.bus, ref("ses_1"))
 		return s.Turn == nil && s.LastTurn.Message != "msg_000000000001x"
 	})
@@ -480,7 +482,8 @@ func TestLiveSendToAnotherProcess(t *testing.T) {
 	natstest.Until(t, "the bridge tries to send", func() bool { return st.deafTo() > 0 })
 	st.kill()
 	asked := 0
-	st.set(func() { // the bridge cannot see which process this is
+	// the bridge cannot see which process this is
+	st.set(func() {
 		st.down, st.deaf, st.refuse["GET /mcp"] = false, "", http.StatusServiceUnavailable
 		asked = st.refused
 	})
@@ -568,7 +571,8 @@ func TestLiveBridgeKilledBeforeItResumed(t *testing.T) {
 					"time": object{"created": 1, "completed": 2}}))
 				st.status(session, false)
 			}
-			if x.reached { // the bridge does not see that it ended: its events are lost
+			// the bridge does not see that it ended: its events are lost
+			if x.reached {
 				st.set(func() {
 					st.onPrompt = func(session string, body object) { st.cut(); stop(); answer(session, body) }
 				})

@@ -73,14 +73,16 @@ Without a broker the agent works all the same: this command says so on standard 
 			return usage(cmd, "write -- before the agent's command")
 		}
 		if harnessID == "" {
-			harnessID = "acp-" + agentOf(args) // a bridge to the same agent has another name
+			// a bridge to the same agent has another name
+			harnessID = "acp-" + agentOf(args)
 		}
 		tool, err := askTool()
 		if err != nil {
 			return err
 		}
 		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
-		signal.Ignore(syscall.SIGPIPE) // an editor that has left is an error of the output
+		// an editor that has left is an error of the output
+		signal.Ignore(syscall.SIGPIPE)
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
 			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
 			Out: a.Stdout, Warn: say, AskTool: tool,

@@ -87,7 +87,8 @@ func writeSettings(w io.Writer, editor, file, name string, s agentServer) error 
 		}
 	}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target // a link to a file elsewhere stays one
+		// a link to a file elsewhere stays one
+		file = target
 	}
 	old, err := os.ReadFile(file)
 	exists := err == nil

@@ -69,7 +69,8 @@ func restoreCommand(a *app) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
-		defer func() { _ = file.Close() }() // it is only read
+		// it is only read
+		defer func() { _ = file.Close() }()
 		if checks {
 			info, err := backup.Check(file)
 			if err != nil {
@@ -165,7 +166,8 @@ func removeOlder(written, prefix string, keep int) error {
 		return fmt.Errorf("backup: %w", err)
 	}
 	var whole, remove []string
-	for _, e := range entries { // in the order of their names
+	// in the order of their names
+	for _, e := range entries {
 		at, ours := strings.CutPrefix(e.Name(), prefix+"-")
 		_, partial := time.Parse(backupTime+backupSuffix+partialSuffix, at)
 		_, complete := time.Parse(backupTime+backupSuffix, at)

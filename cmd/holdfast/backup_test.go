@@ -79,7 +79,8 @@ func (d *drilled) process() *harness.Harness {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { _ = h.Close(d.t.Context()) }) // which has ended, as has the broker
+	// the harness has ended, as has the broker
+	d.t.Cleanup(func() { _ = h.Close(d.t.Context()) })
 	return h
 }
 
@@ -174,7 +175,8 @@ func TestRestoreDrill(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.output(s, "before")
-	d.output(s, strings.Repeat("large ", 200_000)) // an object
+	// an object
+	d.output(s, strings.Repeat("large ", 200_000))
 	file := d.backsUp(dir)
 	d.output(s, "after")
 	late, err := h.Open(t.Context(), "late", harness.OpenOptions{})
@@ -258,7 +260,8 @@ func TestTheBackupIsDeployed(t *testing.T) {
 	}
 	var fields map[string]any
 	var p pod
-	if err = yaml.Unmarshal(body, &job); err == nil { // the first document
+	// the first document
+	if err = yaml.Unmarshal(body, &job); err == nil {
 		err = job.Spec.JobTemplate.Spec.Template.Spec.Decode(&fields)
 	}
 	text, jsonErr := json.Marshal(fields)

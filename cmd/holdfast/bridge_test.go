@@ -102,7 +102,8 @@ func TestBridgePlugin(t *testing.T) {
 		t.Fatalf("the server has %s: %v", has, err)
 	}
 	_ = res.Body.Close()
-	if res.StatusCode != http.StatusBadRequest || len(token) < 20 { // the token is known, and the request says nothing
+	// the token is known, and the request says nothing
+	if res.StatusCode != http.StatusBadRequest || len(token) < 20 {
 		t.Errorf("status %d; the server has %s", res.StatusCode, has)
 	}
 	cancel()

@@ -56,7 +56,8 @@ func hostileSession(t *testing.T, url string) events.Ref {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.Abandon) // before the broker ends
+	// before the broker ends
+	t.Cleanup(h.Abandon)
 	s, err := h.Open(ctx, id("s"), harness.OpenOptions{Title: "title" + hostile, Agent: id("agent"),
 		Model: id("model")})
 	must := func(err error) {
@@ -109,7 +110,8 @@ func TestNoControlCharactersReachTheTerminal(t *testing.T) {
 		_, queue := run("", "sessions")
 		return strings.Contains(prompts, "p2") && strings.Contains(queue, "1 message queued")
 	})
-	const anyCode = -1 // the broker is reached within this time, or not
+	// the broker is reached within this time, or not
+	const anyCode = -1
 	name, prompt := r.String(), "p2"+hostile
 	for _, c := range []struct {
 		stdin string

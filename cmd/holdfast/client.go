@@ -94,7 +94,8 @@ func (a *app) withSession(ctx context.Context, name string,
 func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	for i := range name { // a session's own id may hold a slash, too
+	// a session's own id may hold a slash, too
+	for i := range name {
 		if name[i] != '/' {
 			continue
 		}
@@ -106,7 +107,8 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	}
 	var found []events.Ref
 	var err error
-	if _, wrong := events.Token(name); wrong == nil { // else no session has this name
+	// else no session has this name
+	if _, wrong := events.Token(name); wrong == nil {
 		err = b.KV.List(ctx, kv.State, events.SessionKeysNamed(name), func(e kv.Entry) error {
 			found = addNamed(found, e.Key)
 			return nil

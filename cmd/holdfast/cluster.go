@@ -150,7 +150,8 @@ func (a *app) serveBoard(ctx context.Context, cmd *cobra.Command, at boardAt) er
 	}
 	var own *tls.Config
 	if at.cert != "" {
-		own = &tls.Config{MinVersion: tls.VersionTLS12, // the files may be replaced
+		// the files may be replaced
+		own = &tls.Config{MinVersion: tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 				pair, err := tls.LoadX509KeyPair(at.cert, at.key)
 				return &pair, err

@@ -240,7 +240,8 @@ func (b *reader) rights(trust *tls.Config, origin string, cookies map[string]str
 		body := []byte(`{"dry_run":true}`)
 		if c.may {
 			_, err = nc.Request(c.subject, body, time.Minute)
-		} else { // a refusal arrives before the answer to the ping of the flush
+		} else {
+			// a refusal arrives before the answer to the ping of the flush
 			err = errors.Join(nc.PublishRequest(c.subject, nc.NewInbox(), body), nc.Flush())
 		}
 		if err != nil || errors.Is(nc.LastError(), nats.ErrPermissionViolation) == c.may {

@@ -89,7 +89,8 @@ func (a *app) addCompletion(cmd *cobra.Command) {
 		words := a.complete(cmd, names, args, begun)
 		directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "=") }) {
-			directive |= cobra.ShellCompDirectiveNoSpace // a value follows
+			// a value follows
+			directive |= cobra.ShellCompDirectiveNoSpace
 		}
 		return words, directive
 	}
@@ -149,7 +150,8 @@ func completeSessions(ctx context.Context, a *app, cmd *cobra.Command, _ []strin
 		docs, _, err := a.newest(ctx, b.KV, &f, offeredMax)
 		for _, s := range docs {
 			words = append(words, suggestion(s.Ref().String(), string(s.Phase), s.Title))
-			if !strings.HasPrefix(s.Ref().String(), begun) { // begun without its harness
+			// begun without its harness
+			if !strings.HasPrefix(s.Ref().String(), begun) {
 				words = append(words, suggestion(s.Session, s.Harness, string(s.Phase), s.Title))
 			}
 		}

@@ -46,7 +46,8 @@ func TestCompletionBesideADamagedDocument(t *testing.T) {
 		}
 	}
 	var words []string
-	natstest.Until(t, "the session before the damaged one", func() bool { // within the time limit of completion
+	// within the time limit of completion
+	natstest.Until(t, "the session before the damaged one", func() bool {
 		words = a.complete(cmd, []string{"S"}, nil, "")
 		return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "agent/whole\t") })
 	})

@@ -131,7 +131,8 @@ func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
 		return err
 	}
 	if c.Creds != "" || c.NKey != "" || a.loginFileNamed(cmd) {
-		c.Token = "" // with a login in a file, the user in the URL is a name
+		// with a login in a file, the user in the URL is a name
+		c.Token = ""
 	}
 	servers, err := c.servers()
 	if err == nil && servers == "" && !given["nats"] {

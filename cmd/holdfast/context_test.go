@@ -86,7 +86,8 @@ func TestContext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			timeout := "1m"
-			if c.code == exitUnreachable { // no port 1 answers
+			// no port 1 answers
+			if c.code == exitUnreachable {
 				timeout = "300ms"
 			}
 			p := &Program{Args: append([]string{"sessions", "--timeout", timeout}, c.args...), Stdout: &out,

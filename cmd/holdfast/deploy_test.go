@@ -110,7 +110,8 @@ func manifests(t *testing.T, file string) []manifest {
 	}
 	var all []manifest
 	for dec := yaml.NewDecoder(bytes.NewReader(body)); ; {
-		var fields any // first as Kubernetes reads it: every field, in JSON
+		// first as Kubernetes reads it: every field, in JSON
+		var fields any
 		err := dec.Decode(&fields)
 		if errors.Is(err, io.EOF) {
 			return all
@@ -199,7 +200,8 @@ func TestEachServiceIsDeployed(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := ofKind(t, "base/kustomization.yaml", "Kustomization")
-	if more := 3; len(base.Resources) != len(targets)+more { // namespace, configuration, network
+	// namespace, configuration, network
+	if more := 3; len(base.Resources) != len(targets)+more {
 		t.Errorf("%d files for %d services and %d others", len(base.Resources), len(targets), more)
 	}
 	for i := range targets {

@@ -85,7 +85,8 @@ func (a *app) printDiff(ctx context.Context, b *bus.Bus, r events.Ref, places []
 	if err != nil {
 		return err
 	}
-	log := remembered(a.source(ctx, b.Log)) // most endings are in both
+	// most endings are in both
+	log := remembered(a.source(ctx, b.Log))
 	before, after = a.shown(before, log), a.shown(after, log)
 	changes, err := terminal.Difference(before, after)
 	if err != nil {

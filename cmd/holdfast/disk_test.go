@@ -273,7 +273,8 @@ func (c *upCell) goesOn(seqs map[events.Ref]uint64) {
 				time.Since(began))
 		}
 		if head >= seq {
-			c.seq[r] = head + 1 // at least
+			// at least
+			c.seq[r] = head + 1
 			c.folded(r)
 		}
 	}

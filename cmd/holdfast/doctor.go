@@ -54,7 +54,8 @@ func doctorCommand(a *app) *cobra.Command {
 		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
-		if cmd.Context().Err() != nil { // what was found since then is not about the cell
+		// what was found since then is not about the cell
+		if cmd.Context().Err() != nil {
 			return errInterrupted
 		}
 		if sayErr := a.printFindings(found); sayErr != nil {
@@ -62,7 +63,8 @@ func doctorCommand(a *app) *cobra.Command {
 		}
 		last := len(found) - 1
 		if err != nil && (last < 0 || found[last].Level != levelWrong) {
-			return err // no finding says it
+			// no finding says it
+			return err
 		}
 		n := 0
 		for _, f := range found {
@@ -74,7 +76,8 @@ func doctorCommand(a *app) *cobra.Command {
 			return nil
 		}
 		unwell := fmt.Errorf("%w: %s failed", errUnwell, terminal.Plural(n, "check"))
-		if err != nil { // the last finding says it, and it decides the exit code
+		// the last finding says it, and it decides the exit code
+		if err != nil {
 			return &fault{err, plain(unwell.Error()), ""}
 		}
 		return unwell
@@ -200,7 +203,8 @@ func (p *patient) layout(cell layout.Inspection) bool {
 	replicas := log.Replicas
 	for _, s := range cell.Streams {
 		switch {
-		case s.Missing && s.Name == p.bus.Cell().FeedStream(): // which may be disabled
+		case s.Missing && s.Name == p.bus.Cell().FeedStream():
+			// the feed may be disabled
 			p.add("feed", levelNote, "services started with --feed-kept-for 0 keep none", "there is no feed")
 			continue
 		case s.Missing:
@@ -226,7 +230,8 @@ func (p *patient) layout(cell layout.Inspection) bool {
 			"%d of %d bytes are used: new sessions are refused", log.Bytes, most)
 		return true
 	}
-	if log.Msgs == 0 && log.LastSeq > 0 { // retention leaves the last commit of each session
+	// retention leaves the last commit of each session
+	if log.Msgs == 0 && log.LastSeq > 0 {
 		p.add("log", levelWrong, "restore the stream from a backup, or see below what documents still know",
 			"it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
@@ -270,7 +275,8 @@ func (p *patient) consumers(ctx context.Context) {
 			start := "start `holdfast " + t.name + "`, or look into its log"
 			pending, active, err := p.bus.Consumers.Lag(ctx, src)
 			switch {
-			case errors.Is(err, bus.ErrForbidden): // a person, who must not learn the pin
+			case errors.Is(err, bus.ErrForbidden):
+				// a person, who must not learn the pin
 				p.add("consumers", levelNote, askOperator, "this user may not read the places of services")
 				return
 			case errors.Is(err, bus.ErrNotFound):
@@ -280,7 +286,8 @@ func (p *patient) consumers(ctx context.Context) {
 			case p.beyond(ctx, check, src):
 			case pending > p.app.readyLagMax:
 				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%s", waiting(pending))
-			case active == "" && pending > 0: // an idle consumer has no active member
+			case active == "" && pending > 0:
+				// an idle consumer has no active member
 				p.add(check, levelWrong, start, "no process works; %s", waiting(pending))
 			default:
 				p.add(check, levelOK, "", "%s", waiting(pending))
@@ -310,7 +317,8 @@ func (p *patient) leases(ctx context.Context) (map[string]lease.Record, error) {
 	odd := map[string][]string{}
 	err := p.bus.KV.List(ctx, kv.Leases, ">", func(e kv.Entry) error {
 		class, id, _, err := events.ParseLeaseKey(e.Key)
-		if err != nil { // a ticket
+		// a ticket
+		if err != nil {
 			return nil
 		}
 		var l lease.Record
@@ -394,7 +402,8 @@ func (p *patient) aside(ctx context.Context) error {
 	err := p.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		r, err := events.ParseAsideKey(e.Key)
 		if err != nil {
-			return nil // not written by a ledger
+			// not written by a ledger
+			return nil
 		}
 		var note ledger.Aside
 		if json.Unmarshal(e.Value, &note) != nil || note.Ref != r {
@@ -447,7 +456,8 @@ func (p *patient) sessions(ctx context.Context, leases map[string]lease.Record) 
 	t := tally{now: p.app.now(ctx, p.bus.Clock)}
 	seen := map[string]uint64{}
 	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
-		if _, again := seen[e.Key]; again { // it moved while it was listed
+		// it moved while it was listed
+		if _, again := seen[e.Key]; again {
 			return nil
 		}
 		seen[e.Key] = e.Rev

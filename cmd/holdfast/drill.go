@@ -123,7 +123,8 @@ func (a *app) drill(ctx context.Context, cfg drill.Config, verbose, tour bool) e
 	res, err := drill.Run(ctx, b, cfg)
 	a.progressLine("")
 	if err = errors.Join(err, unsaid); err != nil && (ctx.Err() != nil || len(res.Verdicts) == 0) {
-		return err // a partial table would look like broken promises
+		// a partial table would look like broken promises
+		return err
 	}
 	if said := a.printVerdicts(res, sent, tour); said != nil || err != nil {
 		return errors.Join(err, said)

@@ -79,7 +79,8 @@ func (p *patient) strangers(ctx context.Context) {
 		return
 	}
 	names := make([]string, 0, len(found))
-	several := map[string][]consumer.Stranger{} // by the name of a service's consumer
+	// by the name of a service's consumer
+	several := map[string][]consumer.Stranger{}
 	for _, x := range found {
 		if x.Durable != "" {
 			several[x.Durable] = append(several[x.Durable], x)

@@ -306,7 +306,8 @@ func TestDoctorOnConsumerKeys(t *testing.T) {
 	}
 	natstest.Until(t, "doctor to report the consumer that is left",
 		says(levelNote, "as after a change of the key: HF_LOG ledger-"))
-	natstest.Until(t, "doctor to look at the consumer that is used", func() bool { // between two pulls none is
+	// between two pulls none is
+	natstest.Until(t, "doctor to look at the consumer that is used", func() bool {
 		f := c.doctor()["consumer ledger"]
 		return f.Level == levelOK && strings.Contains(f.Found, "messages wait")
 	})
@@ -318,7 +319,8 @@ func TestDoctorOnAMovedConsumer(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	c.asks(events.Ref{Harness: "h1", Session: "s1"})
 	c.folded(events.Ref{Harness: "h1", Session: "s1"})
-	natstest.Until(t, "the last commit to be acknowledged", func() bool { // a document is stored before that
+	// a document is stored before that
+	natstest.Until(t, "the last commit to be acknowledged", func() bool {
 		f := c.doctor()["consumer ledger"]
 		return f.Level == levelOK && strings.Contains(fmt.Sprint(f), "0 messages wait")
 	})
@@ -513,7 +515,8 @@ func TestFindingsAreAligned(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		before, _, found := strings.Cut(line, "FOUND")
 		if !found {
-			continue // advice
+			// advice
+			continue
 		}
 		if lines++; terminal.Width(before) != at {
 			t.Errorf("the text begins in cell %d, want %d: %s", terminal.Width(before), at, line)

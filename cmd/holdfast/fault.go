@@ -115,7 +115,8 @@ func (a *app) whileTrying(connect func() error) error {
 	})
 	err := connect()
 	if !slow.Stop() {
-		<-said // what the command prints comes after it
+		// what the command prints comes after it
+		<-said
 	}
 	return err
 }

@@ -281,7 +281,8 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
 	given := map[string]bool{"help": true, "version": true}
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
-	if given["context"] { // of the command line: it wins over the environment
+	// of the command line: it wins over the environment
+	if given["context"] {
 		if err := a.fromContext(cmd, given); err != nil {
 			return err
 		}
@@ -440,7 +441,8 @@ func (a *app) limit(cfg bus.Config, store int64) (bus.Config, error) {
 func (a *app) busConfig(name string) bus.Config {
 	feedKeptFor := a.feedKeptFor
 	if feedKeptFor == 0 {
-		feedKeptFor = -1 // no feed
+		// no feed
+		feedKeptFor = -1
 	}
 	who := events.Asker{Class: events.ClassPerson, ID: a.person()}
 	inbox := events.Inbox(a.prefix, events.ClassPerson, who.ID)
@@ -465,7 +467,8 @@ func (a *app) person() string {
 	if account, err := user.Current(); err == nil && account.Username != "" {
 		return account.Username
 	}
-	return fmt.Sprint("uid-", os.Getuid()) // an account without a name
+	// an account without a name
+	return fmt.Sprint("uid-", os.Getuid())
 }
 
 // describe returns a command's long help with examples.

@@ -244,7 +244,8 @@ func calls(text string) (all [][]string) {
 		// neither a variable nor a loop
 		other := func(w string) bool { return !strings.Contains(w, "=") && w != "do" }
 		if at < 0 || slices.ContainsFunc(c[:at], other) {
-			continue // a word of another command
+			// a word of another command
+			continue
 		}
 		all = append(all, slices.DeleteFunc(slices.Clone(c[at+1:]), func(w string) bool { return w == "…" }))
 	}
@@ -253,7 +254,8 @@ func calls(text string) (all [][]string) {
 
 // checkCall parses a call with the program's commands. Without whole the call may leave its arguments out.
 func checkCall(args []string, whole bool) error {
-	if len(args) > 0 && args[0] == "completion" { // made by the library when the program runs
+	// made by the library when the program runs
+	if len(args) > 0 && args[0] == "completion" {
 		return nil
 	}
 	root := newApp(&Program{}).root()
@@ -314,7 +316,8 @@ func TestCommandsOfPages(t *testing.T) {
 			}
 		}
 	}
-	if seen < 60 { // the search for calls itself is broken
+	// the search for calls itself is broken
+	if seen < 60 {
 		t.Errorf("only %d calls were found", seen)
 	}
 }

@@ -186,7 +186,8 @@ func (r *documentReader) read(e kv.Entry) error {
 	if ref, err := events.ParseSessionKey(e.Key); err == nil {
 		name = ref.String()
 	}
-	delete(r.found, name) // a key that changes meanwhile is listed again
+	// a key that changes meanwhile is listed again
+	delete(r.found, name)
 	delete(r.bad.causes, name)
 	s, err := session.Decode(e.Value)
 	if err == nil && events.SessionKey(s.Ref()) != e.Key {
@@ -273,7 +274,8 @@ func (a *app) blockers(ctx context.Context, buckets *kv.Buckets, harness string,
 			return nil
 		}
 		name := blockerName(e.Key)
-		delete(byKey, e.Key) // a key that changes meanwhile is listed again
+		// a key that changes meanwhile is listed again
+		delete(byKey, e.Key)
 		delete(bad.causes, name)
 		x, err := readBlocker(e)
 		switch {
@@ -538,7 +540,8 @@ func (h *history) commit(c *events.Commit) error {
 			continue
 		}
 		l := line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: notes[i], Event: e}
-		if _, err := events.EncodeEvent(e); err != nil { // an event that cannot be read may not encode
+		// an event that cannot be read may not encode
+		if _, err := events.EncodeEvent(e); err != nil {
 			l.Note, l.Event = strings.TrimSpace(l.Note+" unreadable: "+err.Error()), nil
 		}
 		if err := h.app.printJSON(l); err != nil {
@@ -557,7 +560,8 @@ func (h *history) fold(c *events.Commit) []string {
 		one := *c
 		one.Events = c.Events[i : i+1]
 		ignored, unknown := probe.Ignored.Count, probe.UnknownFacts
-		probe.Seq = c.Seq - 1 // the same commit again
+		// the same commit again
+		probe.Seq = c.Seq - 1
 		res := probe.Fold(&one)
 		switch {
 		case len(res.Parked) > 0:

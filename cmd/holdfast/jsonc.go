@@ -209,7 +209,8 @@ func encoded(v any, prefix, indent string) string {
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	out.SetIndent(prefix, indent)
-	if out.Encode(v) != nil { // strings, and maps and lists of them: it cannot fail
+	// strings, and maps and lists of them: it cannot fail
+	if out.Encode(v) != nil {
 		return "null"
 	}
 	return strings.TrimSuffix(b.String(), "\n")

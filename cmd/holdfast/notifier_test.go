@@ -54,7 +54,8 @@ func TestANotifierReadsTheFeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = h.Close(context.WithoutCancel(ctx)) }() // its questions are open
+	// its questions are open
+	defer func() { _ = h.Close(context.WithoutCancel(ctx)) }()
 	ask := func(session string) {
 		s, err := h.Open(ctx, session, harness.OpenOptions{})
 		if err != nil {
@@ -64,7 +65,8 @@ func TestANotifierReadsTheFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { // until the harness closes
+		// until the harness closes
+		go func() {
 			_, _ = turn.Ask(ctx, harness.Prompt{ID: "p", Questions: []events.Question{{ID: "q", Question: "Shall I?",
 				Custom: true}}})
 		}()
@@ -80,7 +82,8 @@ func TestANotifierReadsTheFeed(t *testing.T) {
 	ask("first")
 	got, _ := next()
 	want(got, "first")
-	stop() // without an acknowledgement
+	// without an acknowledgement
+	stop()
 	ask("second")
 	runAs(t, ann, exitDone, "show", "second", "--wait", "prompts=1")
 	next, stop = notifier(t, ann)
@@ -98,5 +101,6 @@ func TestANotifierReadsTheFeed(t *testing.T) {
 	next, _ = notifier(t, ann)
 	ask("third")
 	got, _ = next()
-	want(got, "third") // the others are done
+	// the others are done
+	want(got, "third")
 }

@@ -80,7 +80,8 @@ func TestTheBrokerAnswersNoQuestionOfTheCell(t *testing.T) {
 		if strings.Count(conf, head) != 1 {
 			t.Fatalf("no account %s:\n%s", account, conf)
 		}
-		user := "{ user: all-" + account + ", password: secret-all }" // with all rights
+		// with all rights
+		user := "{ user: all-" + account + ", password: secret-all }"
 		if account == "HOLDFAST" {
 			conf = strings.Replace(conf, head+"    jetstream: enabled\n    users: [\n",
 				head+"    jetstream: enabled\n    users: [\n"+user+"\n", 1)
@@ -284,10 +285,10 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("a service cannot nudge")
 	}
-	for _, later := range []time.Duration{time.Hour, 2 * time.Hour} { // in place of the first one
+	for _, later := range []time.Duration{time.Hour, 2 * time.Hour} {
 		if err := rec.Timers.Set(ctx, timer.Timer{What: "reconciler", Ref: mine,
 			Due: time.Now().Add(later)}); err != nil {
-			t.Errorf("its own alarm: %v", err)
+			t.Errorf("its own alarm, or one in its place: %v", err)
 		}
 	}
 	for name, err := range map[string]error{

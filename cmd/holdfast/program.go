@@ -95,7 +95,8 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, bus.ErrUnreachable) {
-		err = errInterrupted // the broker was not the cause
+		// the broker was not the cause
+		err = errInterrupted
 	}
 	if err != nil {
 		a.complain(err)
@@ -385,7 +386,8 @@ func (a *app) style(w io.Writer) terminal.Style {
 	}
 	width, height, err := term.GetSize(fd)
 	if err != nil {
-		width, height = 0, 0 // not bounded
+		// not bounded
+		width, height = 0, 0
 	}
 	return terminal.Style{Color: a.wantsColor(), Width: width, Height: height}
 }

@@ -61,7 +61,8 @@ func TestCleanEndIsBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		hang := make(chan struct{})
 		go func() {
-			<-time.After(time.Hour) // of the test's own clock
+			// of the test's own clock
+			<-time.After(time.Hour)
 			cancel()
 		}()
 		began := time.Now()

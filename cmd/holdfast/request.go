@@ -238,7 +238,8 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, broker *cloc
 		return a.answersFromJSON(cmd, raw)
 	}
 	switch {
-	case prompt == nil: // the ledger's refusal is more precise
+	case prompt == nil:
+		// the ledger's refusal is more precise
 		return nil, nil
 	case len(args) > 0:
 		answers, err := form.Answers(prompt.Questions, args)
@@ -246,7 +247,8 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, broker *cloc
 			return nil, usage(cmd, "%v", err)
 		}
 		return answers, nil
-	case !prompt.Awaits(): // do not ask about a settled prompt: the ledger replies with its state
+	case !prompt.Awaits():
+		// do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
 	_, _ = io.WriteString(a.beside, terminal.Prompt(prompt, a.now(ctx, broker), a.style(a.Stderr)))
@@ -283,7 +285,8 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 	}
 	var answers []events.Answer
 	_, again := terminalFD(a.Stdin)
-	skipping := false // the person has been asked whether to skip the question
+	// the person has been asked whether to skip the question
+	skipping := false
 	for i := 0; i < len(questions); i++ {
 		q := &questions[i]
 		_, _ = fmt.Fprintf(a.beside, "%s> ", terminal.Clean(q.ID))
@@ -395,7 +398,8 @@ func stopCommand(a *app) *cobra.Command {
 			ctx, cancel := context.WithTimeout(ctx, a.timeout)
 			defer cancel()
 			commits, err := b.Log.Read(ctx, r, reply.Seq)
-			if err != nil { // the request itself was answered
+			// the request itself was answered
+			if err != nil {
 				return fmt.Errorf("the stop of %s was accepted (seq %d), and what it did cannot be read: %w",
 					r, reply.Seq, err)
 			}

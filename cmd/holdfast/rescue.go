@@ -187,7 +187,8 @@ func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, co
 		return fmt.Errorf("rescue: %w", err)
 	}
 	for _, x := range seen.Lost {
-		x.Document = nil // it is among the documents
+		// it is among the documents
+		x.Document = nil
 		found.Lost = append(found.Lost, x)
 	}
 	return nil
@@ -213,7 +214,8 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 		switch deleted := len(r.Body) == 0; {
 		case !strings.HasPrefix(key, "session.") && !strings.HasPrefix(key, "lost."):
 		case deleted && strings.HasPrefix(key, "session."):
-			delete(newest, key) // deleted by retention or by a rebuild
+			// deleted by retention or by a rebuild
+			delete(newest, key)
 		case !deleted:
 			newest[key] = r
 		}

@@ -23,7 +23,8 @@ func TestARescueFailsWithItsRequests(t *testing.T) {
 		relay := natstest.NewRelay(t, s)
 		var asked atomic.Int64
 		relay.Spoil(func(subject, _ string) bool {
-			switch { // a pull is repeated, a reader that stays ends by itself, and a login that was not asked works
+			// a pull is repeated, a reader that stays ends by itself, and a login that was not asked works
+			switch {
 			case !strings.HasPrefix(subject, "$JS.API."), strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT."),
 				strings.HasPrefix(subject, "$JS.API.CONSUMER.DELETE."), subject == "$JS.API.INFO":
 				return false

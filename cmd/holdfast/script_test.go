@@ -70,7 +70,8 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("USER", "ann")
-			env.Setenv("HOLDFAST_TIMEOUT", "1m") // a longer wait never ends
+			// a longer wait never ends
+			env.Setenv("HOLDFAST_TIMEOUT", "1m")
 			env.Setenv("TRACES", traces)
 			for name, url := range brokers {
 				env.Setenv(name, url)
@@ -168,7 +169,8 @@ func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 		if err != nil {
 			return err
 		}
-		ts.Check(json.Unmarshal(body, &note)) // it is there as a whole or not at all
+		// it is there as a whole or not at all
+		ts.Check(json.Unmarshal(body, &note))
 		return nil
 	})
 	ts.Setenv("HOLDFAST_NATS", note.NATS)

@@ -68,7 +68,8 @@ func (a *app) serveAgent(ctx context.Context, cfg sidecar.Config) error {
 	cfg.Orphaned = orphaned(a.parent)
 	err := sidecar.Serve(ctx, cfg, a.Stdin, a.Stdout)
 	if ctx.Err() != nil && errors.Is(err, sidecar.ErrGone) {
-		return nil // both were asked to end
+		// both were asked to end
+		return nil
 	}
 	return err
 }

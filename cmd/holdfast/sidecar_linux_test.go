@@ -42,7 +42,8 @@ func shellAgent(t *testing.T, url, script string) (agent *exec.Cmd, toSidecar io
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = w.Close() // the sidecar ends at the latest by it
+		// the sidecar ends at the latest by it
+		_ = w.Close()
 		_ = read.Close()
 	})
 	_, _ = in.Close(), write.Close()
@@ -55,7 +56,8 @@ func kill(t *testing.T, agent *exec.Cmd) {
 	if err := agent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = agent.Wait() // it was killed
+	// it was killed
+	_ = agent.Wait()
 }
 
 // ends waits until the last process that writes to out has ended, and returns what it wrote.
@@ -135,7 +137,8 @@ func TestSidecarWithoutReader(t *testing.T) {
 	_ = r.Close()
 	defer func() { _ = w.Close() }()
 	cmd := exec.CommandContext(t.Context(), "holdfast", "sidecar")
-	in, stop, err := os.Pipe() // stays open
+	// stays open
+	in, stop, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +169,8 @@ func TestSidecarVerbose(t *testing.T) {
 		}
 		wants, said := []string{`"id":1,"result"`}, ""
 		if flags != "" {
-			wants = append(wants, verbose) // a line of the log may come after the reply
+			// a line of the log may come after the reply
+			wants = append(wants, verbose)
 		}
 		for _, want := range wants {
 			for !strings.Contains(said, want) {

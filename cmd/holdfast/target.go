@@ -260,7 +260,8 @@ func (a *app) bounded(ctx context.Context, run func(context.Context) error) erro
 
 // whenReady waits until everything is ready, and reports it once.
 func (p *process) whenReady(ctx context.Context, ts []target) error {
-	if err := health.RemoveNote(p.app.readyFile); err != nil { // of a process that was killed
+	// of a process that was killed
+	if err := health.RemoveNote(p.app.readyFile); err != nil {
 		return err
 	}
 	tick := time.NewTicker(readyPollMS * time.Millisecond)
@@ -373,7 +374,8 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 	if err != nil {
 		return err
 	}
-	if err := health.RemoveStaleNote(a.readyFile); err != nil { // before the broker starts, which may take long
+	// before the broker starts, which may take long
+	if err := health.RemoveStaleNote(a.readyFile); err != nil {
 		return err
 	}
 	if host, _, err := net.SplitHostPort(a.listen); err == nil && !isLoopback(host) {
@@ -449,7 +451,8 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	defer cancel()
 	b, err := p.connect(ctx, ledger.Name)
 	if err != nil {
-		return // the process is about to end
+		// the process is about to end
+		return
 	}
 	defer b.Close()
 	found, err := ledger.Inspect(ctx, b)

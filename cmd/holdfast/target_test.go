@@ -191,7 +191,8 @@ func TestServiceLeavesWhileItWaitsForTheBroker(t *testing.T) {
 	}
 	for _, name := range []string{"ledger", "reconciler"} {
 		stop := runProgram(name, "--nats", "nats://"+l.Addr().String(), "--http", "127.0.0.1:0")
-		for range 2 { // the first attempt has failed
+		// the first attempt has failed
+		for range 2 {
 			conn, err := l.Accept()
 			if err != nil {
 				t.Fatal(err)

@@ -63,10 +63,12 @@ func typeOn(t *testing.T, columns uint16, url string, args ...string) *typed {
 		t.Fatal(err)
 	}
 	x := &typed{t: t, keys: master, screen: &output{}, ended: make(chan error, 1)}
-	go func() { _, _ = io.Copy(x.screen, master) }() // it ends when the terminal does
+	// it ends when the terminal does
+	go func() { _, _ = io.Copy(x.screen, master) }()
 	go func() { x.ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		// it has ended, unless the test failed
+		_ = cmd.Process.Kill()
 		if err := errors.Join(slave.Close(), master.Close()); err != nil {
 			t.Error(err)
 		}
@@ -125,7 +127,8 @@ func cellWith(t *testing.T, prompt events.PromptRequested) *upCell {
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask"}, // its question outlives the agent, which has no lease
 		prompt)
-	c.folded(ref) // commands read the document
+	// commands read the document
+	c.folded(ref)
 	return c
 }
 
@@ -158,7 +161,8 @@ func TestInterruptedInput(t *testing.T) {
 			x := typeIn(t, c.note.NATS, test.args...)
 			x.shows(test.shows)
 			x.press("some")
-			x.shows("some") // the terminal is read: its echo
+			// the terminal is read: its echo
+			x.shows("some")
 			x.press("\x03")
 			x.shows("interrupted before")
 			if code := x.end(); code != exitFailed {

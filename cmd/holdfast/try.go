@@ -80,7 +80,8 @@ func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string
 	own := *a
 	own.data, own.listen, own.http, own.readyFile = dir, loopback, loopback, ""
 	own.grace, own.logLevel, own.board = shortGrace, "error", false
-	a.creds = "" // this broker has no users
+	// this broker has no users
+	a.creds = ""
 	return own.while(ctx, func(ctx context.Context, note health.Note) error { return do(ctx, note.NATS) })
 }
 
@@ -129,7 +130,8 @@ tour takes another one.`,
 				t := &tour{app: a, note: note, fast: fast, once: once, verbose: verbose}
 				err := t.run(ctx)
 				if err != nil && ctx.Err() != nil {
-					return nil // a requested end
+					// a requested end
+					return nil
 				}
 				return err
 			})
@@ -180,7 +182,8 @@ func (t *tour) crash(ctx context.Context) error {
 	cfg := replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast, Close: true,
 		OnLine: func(line string) error { t.progressLine(line); return nil }}
 	if t.verbose {
-		cfg.OnLine = nil // the default prints
+		// the default prints
+		cfg.OnLine = nil
 	}
 	return t.replay(ctx, cfg, []replay.Recording{{Name: crashFile, Trace: trace}}, func(p *replay.Played) string {
 		t.progressLine("")
@@ -310,13 +313,15 @@ func (p *painter) run(ctx context.Context) error {
 			p.asks <- struct{}{}
 		}
 		err = p.coat(ctx, s, fmt.Sprintf("colour-%d", n))
-		if errors.Is(err, harness.ErrFenced) { // the machine slept: claim again
+		// the machine slept: claim again
+		if errors.Is(err, harness.ErrFenced) {
 			s, err = open()
 		}
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMaxS/2*time.Second)
 	defer cancel()
-	if ctx.Err() != nil { // asked to leave
+	// asked to leave
+	if ctx.Err() != nil {
 		err = s.Close(late, "finished")
 	}
 	return errors.Join(err, h.Close(late))
@@ -353,7 +358,8 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 	defer work.Stop()
 	select {
 	case <-work.C:
-	case <-turn.Context().Done(): // a person stopped it, or the command ends
+	case <-turn.Context().Done():
+		// a person stopped it, or the command ends
 	}
 	if err := brush.Complete(ctx, "painted"); err != nil {
 		return err

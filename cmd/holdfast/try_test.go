@@ -91,7 +91,8 @@ func TestTourTakesAnotherPort(t *testing.T) {
 	prepare := func(listen, http string) *app {
 		stderr.Reset()
 		a := newApp(&Program{Stdout: &bytes.Buffer{}, Stderr: &stderr})
-		tryCommand(a) // the defaults of all flags
+		// the defaults of all flags
+		tryCommand(a)
 		a.data, a.listen, a.http, a.logLevel = t.TempDir(), listen, http, "error"
 		return a
 	}

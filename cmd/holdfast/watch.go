@@ -55,7 +55,8 @@ prints the table and ends.`,
 			return err
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-			if _, err := b.Log.LastSeq(ctx); bus.NoCell(err) { // a watch would wait for the cell
+			// a watch would wait for the cell
+			if _, err := b.Log.LastSeq(ctx); bus.NoCell(err) {
 				return err
 			}
 			if len(args) > 0 {
@@ -137,7 +138,8 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 	lines := strings.Count(text, "\n")
 	if len(docs) > 0 && st.Height > 0 && lines+len(x.blockers) > st.Height-boardLinesOther {
 		slices.SortStableFunc(docs, func(a, b *session.State) int { return urgency(a) - urgency(b) })
-		each := max(lines/(len(docs)+1), 1) // a session with a long name has a second line
+		// a session with a long name has a second line
+		each := max(lines/(len(docs)+1), 1)
 		hidden = max(len(docs)-max(st.Height/2/each, 1), 0)
 		docs = docs[:len(docs)-hidden]
 		text = terminal.Sessions(docs, now, st)

@@ -153,7 +153,8 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 			t.Errorf("not everything is there without a bound of %d", height)
 		}
 	}
-	narrow := terminal.Style{Width: 24, Height: 40} // each session has two lines
+	// each session has two lines
+	narrow := terminal.Style{Width: 24, Height: 40}
 	if text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), narrow), narrow.Height); !strings.Contains(text,
 		"p1") {
 		t.Errorf("the prompt is not on a narrow screen:\n%s", text)

@@ -96,7 +96,8 @@ func (a *agent) addMessage(ctx context.Context, t *harness.Turn, c *conversation
 	}
 	var text string
 	if json.Unmarshal(content, &text) != nil {
-		text = string(content) // other JSON, which the model can read
+		// other JSON, which the model can read
+		text = string(content)
 	}
 	return c.add(entry{Message: id, message: message{Role: "user", Content: text}})
 }
@@ -109,7 +110,8 @@ func (a *agent) settle(ctx context.Context, t *harness.Turn, c *conversation) er
 		if call.Function.Name == asking && s.State().Prompts[promptOf(call.ID)] != nil {
 			in := callContext{turn: t, id: call.ID}
 			if err := json.Unmarshal([]byte(call.Function.Arguments), &in.args); err != nil {
-				return err // it was asked with them
+				// it was asked with them
+				return err
 			}
 			if err := a.run(ctx, c, toolNamed(asking), in, s.Call(call.ID)); err != nil {
 				return err
@@ -220,9 +222,11 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // showEnd prints the end of a turn: the error that it failed with, and what follows.
 func (a *agent) showEnd(ctx context.Context, err error) {
 	switch {
-	case err == nil: // the turn is complete, which ended its context
+	case err == nil:
+		// the turn is complete, which ended its context
 		a.show("\n")
-	case ctx.Err() != nil: // the process leaves, or a person stopped the turn
+	case ctx.Err() != nil:
+		// the process leaves, or a person stopped the turn
 		a.show(fmt.Sprintf("\n! the turn ends: %v\n", context.Cause(ctx)))
 	default:
 		a.show(fmt.Sprintf("\n! the turn failed: %s\n  holdfast show %s/%s   # when it is tried again\n",
@@ -299,7 +303,8 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 	if err != nil {
 		return 0, err
 	}
-	for _, call := range c.dangling() { // no question waits while the conversation is compacted
+	// no question waits while the conversation is compacted
+	for _, call := range c.dangling() {
 		if err := a.settleOne(ctx, s, c, call); err != nil {
 			return 0, err
 		}

@@ -347,7 +347,8 @@ func TestStoppedWhileRunning(t *testing.T) {
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`},
 			{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
 		script.Step{Text: "Stopped."})
-	w.agent("run it") // as on the command line
+	// as on the command line
+	w.agent("run it")
 	w.answer("run", func(p string) (string, map[string]any) {
 		return "answer", map[string]any{"prompt": p, "by": "ada",
 			"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}

@@ -152,7 +152,8 @@ func read(stream io.Reader, f follower) (message, error) {
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data:")
 		if data = strings.TrimSpace(data); !ok {
-			continue // a comment, an event's name or the end of an event
+			// a comment, an event's name or the end of an event
+			continue
 		}
 		if data == "[DONE]" {
 			if !finished {

@@ -48,7 +48,8 @@ func TestKilledAnywhere(t *testing.T) {
 	kill()
 
 	var answered []string
-	begun := map[string]bool{} // a turn that the next process adopts is stated again
+	// a turn that the next process adopts is stated again
+	begun := map[string]bool{}
 	for _, e := range w.log() {
 		if f, ok := e.Fact.(events.TurnStarted); ok && f.Message != "" && f.Cause != events.CauseRetry &&
 			f.Cause != events.CauseResume && f.OfTurn == "" && !begun[f.Turn] {
@@ -81,7 +82,8 @@ func TestKilledAnywhere(t *testing.T) {
 // painter is a model that runs each command that a message names, and trusts its result.
 func painter(q script.Request) script.Step {
 	last := q.Messages[len(q.Messages)-1]
-	think := func() { <-time.After(20 * time.Millisecond) } // long enough for a kill
+	// long enough for a kill
+	think := func() { <-time.After(20 * time.Millisecond) }
 	switch {
 	case q.Summary:
 		return script.Step{Text: "The walls were painted.", Hold: think}

@@ -70,7 +70,8 @@ authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`
 			for name, value := range c.env {
 				t.Setenv("HOLDFAST_"+name, value)
 			}
-			t.Setenv("OPENAI_API_KEY", "secret") // the model is not called
+			// the model is not called
+			t.Setenv("OPENAI_API_KEY", "secret")
 			session := strings.ReplaceAll(name, " ", "-")
 			args := append(strings.Fields(c.flags), "--session", session, "--dir", t.TempDir())
 			if opened := opens(t, observer, session, args); opened != c.ok {

@@ -14,7 +14,8 @@ import (
 // TestOutage: the broker is away for longer than the agent's lease lives, while the agent waits for a permission. The
 // same turn continues with the answer, and the model gets no request twice.
 func TestOutage(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	const away = 17 * time.Second
 	w := newWorld(t)
 	w.script.Reply = painter
@@ -52,7 +53,8 @@ func TestOutage(t *testing.T) {
 	if n := len(w.script.Requests()); n != 2 {
 		t.Errorf("the model got %d requests, want 2", n)
 	}
-	leave() // before the broker ends
+	// before the broker ends
+	leave()
 	for _, stop := range w.stops {
 		stop()
 	}

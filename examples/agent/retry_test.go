@@ -40,7 +40,8 @@ func TestRetries(t *testing.T) {
 	began := time.Now()
 	w.send("m1", "hello")
 	w.until("the first failure", func(st *session.State) bool { return st.Retry.State == session.RetryScheduled })
-	stop() // another default model; the retry uses the model of the failed turn
+	// another default model; the retry uses the model of the failed turn
+	stop()
 	w.cfg.model = "large"
 	w.agent("")
 	st := w.until("the answer", completed)

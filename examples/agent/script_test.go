@@ -70,7 +70,8 @@ func TestWithoutAnAccount(t *testing.T) {
 	w := newWorld(t)
 	w.file("notes.txt", "x")
 	var out *screen
-	t.Cleanup(func() { // the program has ended
+	// the program has ended
+	t.Cleanup(func() {
 		if strings.Contains(out.String(), "\n! ") {
 			t.Errorf("an error after a success:\n%s", out)
 		}

@@ -57,7 +57,8 @@ func TestKilledBeforeTheResultIsStored(t *testing.T) {
 	w := newWorld(t)
 	kill := w.starts()
 	w.reachesTheCommand()
-	w.ok(w.process.Signal(syscall.SIGSTOP)) // it sees neither the end of the command nor its output
+	// it sees neither the end of the command nor its output
+	w.ok(w.process.Signal(syscall.SIGSTOP))
 	w.finish()
 	natstest.Until(t, "the command to end", func() bool {
 		_, err := os.Stat(filepath.Join(w.dir, "over"))

@@ -19,7 +19,7 @@ func deploy(ctx context.Context, turn *harness.Turn) error {
 	where, err := turn.AskOnce(ctx, "which-env", harness.Prompt{Questions: []events.Question{{ID: "env",
 		Question: "Deploy where?", Options: []events.Option{{Label: "staging"}, {Label: "production"}}}}})
 	env := where.Choice()
-	if err != nil || env == "" { // declined, or skipped
+	if err != nil || env == "" {
 		return err
 	}
 	may, err := turn.AskOnce(ctx, "may-deploy", harness.Prompt{Kind: events.PromptPermission,
@@ -29,12 +29,13 @@ func deploy(ctx context.Context, turn *harness.Turn) error {
 	}
 	out, err := harness.Step(ctx, turn, "deploy", func(ctx context.Context) (string, error) {
 		out, err := exec.CommandContext(ctx, "./deploy.sh", env).CombinedOutput()
-		if err != nil { // people read it with `holdfast show`; the turn is tried once more
+		if err != nil {
 			err = fmt.Errorf("%w: %s", err, out)
 		}
 		return string(out), err
 	})
-	if errors.Is(err, harness.ErrOutcomeUnknown) { // killed while it ran: ask, and do not run it again
+	// A failure is tried once more. Killed while it ran: ask, and do not run it again.
+	if errors.Is(err, harness.ErrOutcomeUnknown) {
 		_, err = turn.AskOnce(ctx, "is-it-up", harness.Prompt{Questions: []events.Question{{ID: "up",
 			Question: "./deploy.sh was cut off. Is " + env + " up?"}}})
 	}
@@ -48,7 +49,7 @@ func main() {
 	ctx := context.Background()
 	h, err := harness.Connect(ctx, harness.Config{ID: "deployer", URL: os.Getenv("HOLDFAST_NATS")})
 	fatal(err)
-	_, err = h.Open(ctx, "shop", harness.OpenOptions{Title: "Deploy the shop"}) // continues what was cut off
+	_, err = h.Open(ctx, "shop", harness.OpenOptions{Title: "Deploy the shop"})
 	fatal(err)
 	fatal(h.Ready(ctx))
 	fatal(h.Work(ctx, harness.Worker{Turn: deploy}))

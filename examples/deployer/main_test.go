@@ -53,7 +53,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: ctx, url: server.URL(), bus: natstest.Bus(t, server), dir: t.TempDir()}
 	service.Run(t, w.bus)
 	w.ok(os.WriteFile(filepath.Join(w.dir, "deploy.sh"), []byte(script), 0o700))
-	t.Cleanup(w.finish) // a command that outlived its process ends
+	// a command that outlived its process ends
+	t.Cleanup(w.finish)
 	return w
 }
 

@@ -155,7 +155,8 @@ func asJSON(s string, bytesMax int) json.RawMessage {
 		keep = min(keep-1, keep*bytesMax/len(raw))
 		raw, err = json.Marshal(strings.ToValidUTF8(s[:keep], "") + "…")
 	}
-	if err != nil { // a string has a JSON form
+	// a string has a JSON form
+	if err != nil {
 		return json.RawMessage(`""`)
 	}
 	return raw

@@ -114,7 +114,8 @@ func (p *Process) Send(line []byte) error {
 // Kill ends the process and its group at once.
 func (p *Process) Kill() {
 	select {
-	case <-p.exited: // the group was killed with it; its id may be another's by now
+	case <-p.exited:
+		// the group was killed with it; its id may be another's by now
 	default:
 		killGroup(p.cmd.Process)
 	}
@@ -123,7 +124,8 @@ func (p *Process) Kill() {
 // Stop ends the input of the process, and kills its group unless it ends within 5 s. It returns when the process has
 // ended. Its lines have to be taken meanwhile.
 func (p *Process) Stop() {
-	_ = p.in.Close() // it may be closed already
+	// it may be closed already
+	_ = p.in.Close()
 	patience := time.NewTimer(stopWait)
 	defer patience.Stop()
 	select {
@@ -136,9 +138,12 @@ func (p *Process) Stop() {
 
 // wait collects the process.
 func (p *Process) wait(end, out *os.File, read <-chan struct{}) {
-	_ = end.Close()     // the process has its own
-	killRest(p.cmd)     // commands that the agent started do not outlive it
-	err := p.cmd.Wait() // which closes the input
+	// the process has its own
+	_ = end.Close()
+	// commands that the agent started do not outlive it
+	killRest(p.cmd)
+	// Wait closes the input
+	err := p.cmd.Wait()
 	reason := p.ended(err)
 	close(p.exited)
 	// A process that left the group may have the output still.
@@ -199,7 +204,8 @@ func (p *Process) endMute() {
 		return
 	default:
 	}
-	_ = p.in.Close() // it may be closed already
+	// it may be closed already
+	_ = p.in.Close()
 	patience := time.NewTimer(stopWait)
 	defer patience.Stop()
 	select {

@@ -30,21 +30,24 @@ func TestMain(m *testing.M) {
 func play(role string) {
 	in := bufio.NewScanner(os.Stdin)
 	switch role {
-	case "echo": // until its input ends
+	case "echo":
+		// until its input ends
 		for in.Scan() {
 			fmt.Println(in.Text())
 		}
 		fmt.Fprintln(os.Stderr, "the end")
 		fmt.Print("rest")
 		os.Exit(7)
-	case "parent": // starts a command, and waits
+	case "parent":
+		// starts a command, and waits
 		cmd := exec.Command(os.Args[0])
 		cmd.Env, cmd.Stdout = append(os.Environ(), "HOLDFAST_TEST_ROLE=child"), os.Stdout
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
 		in.Scan()
-	case "child": // lives until it is killed, which its connection shows
+	case "child":
+		// lives until it is killed, which its connection shows
 		conn, err := net.Dial("tcp", os.Getenv("HOLDFAST_TEST_ADDRESS"))
 		if err != nil {
 			panic(err)
@@ -131,7 +134,8 @@ func TestProcess(t *testing.T) {
 	if err := p.Send([]byte("late")); err == nil {
 		t.Error("a dead process got a line")
 	}
-	p.Kill() // has no effect
+	// has no effect
+	p.Kill()
 	if _, err := Start(Command{Path: "/nowhere/agent"}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a program that does not exist: %v", err)
 	}

@@ -59,7 +59,8 @@ func (b *Batcher[T]) remove(e *entry[T]) bool {
 			return true
 		}
 	}
-	return true // it was removed before
+	// it was removed before
+	return true
 }
 
 // run flushes until nothing waits.

@@ -60,7 +60,8 @@ func TestTheFirstIsFlushedAtOnceTheOthersTogether(t *testing.T) {
 			a.Add(s)
 		}
 		a.want(t, []string{"a"}, []string{"b", "c", "d"})
-		a.Add("e") // after a pause
+		// after a pause
+		a.Add("e")
 		a.want(t, []string{"a"}, []string{"b", "c", "d"}, []string{"e"})
 	})
 }
@@ -79,7 +80,8 @@ func TestAKeyIsInABatchOnce(t *testing.T) {
 		a := newRecorder(10, 10)
 		a.Add("a")
 		synctest.Wait()
-		for _, s := range []string{"b12345", "b12345", "c123"} { // an item that waits has no size in this batch
+		// an item that waits has no size in this batch
+		for _, s := range []string{"b12345", "b12345", "c123"} {
 			a.Add(s)
 		}
 		a.want(t, []string{"a"}, []string{"b12345", "c123"}, []string{"b12345"})
@@ -108,7 +110,8 @@ func TestRemove(t *testing.T) {
 		if first() {
 			t.Error("an item was removed while it was flushed")
 		}
-		for range 2 { // a second time changes nothing
+		// a second time changes nothing
+		for range 2 {
 			if !b() {
 				t.Error("an item that waits was not removed")
 			}
@@ -161,7 +164,8 @@ func TestEachOnce(t *testing.T) {
 	}
 	wg.Wait()
 	over := make(chan struct{})
-	b.Add(last) // all items that wait are flushed before it, or with it
+	// all items that wait are flushed before it, or with it
+	b.Add(last)
 	go func() { done.Wait(); close(over) }()
 	select {
 	case <-over:

@@ -159,14 +159,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", f.kind)
-	w.Header().Set("Cache-Control", "no-cache") // the files change with the program
+	// the files change with the program
+	w.Header().Set("Cache-Control", "no-cache")
 	w.Header().Set("ETag", f.tag)
 	if r.Header.Get("If-None-Match") == f.tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	if _, err := w.Write(f.body); err != nil {
-		return // the reader has disconnected
+		// the reader has disconnected
+		return
 	}
 }
 
@@ -179,7 +181,8 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	go func() { // an upgraded connection is no longer the server's: Shutdown does not end it
+	// an upgraded connection is no longer the server's: Shutdown does not end it
+	go func() {
 		select {
 		case <-h.done:
 			cancel()

@@ -174,7 +174,8 @@ func echo(t *testing.T, seen chan<- *http.Request) string {
 			t.Error(err)
 			return
 		}
-		_, _ = io.Copy(conn, rw) // until one side closes it
+		// until one side closes it
+		_, _ = io.Copy(conn, rw)
 	}))
 	t.Cleanup(srv.Close)
 	return strings.TrimPrefix(srv.URL, "http://")
@@ -238,7 +239,8 @@ func TestCloseEndsWebsockets(t *testing.T) {
 		t.Fatalf("status %d", resp.status)
 	}
 	h.Close()
-	h.Close() // once is enough
+	// once is enough
+	h.Close()
 	if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the websocket is still open: %v", err)
 	}

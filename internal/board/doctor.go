@@ -65,7 +65,8 @@ func (e *examiner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		if r.Context().Err() != nil { // an examination that was cut short is not kept for other requests
+		// an examination that was cut short is not kept for other requests
+		if r.Context().Err() != nil {
 			return
 		}
 		e.body, e.at = body, time.Now()
@@ -73,6 +74,7 @@ func (e *examiner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	if _, err := w.Write(e.body); err != nil {
-		return // the reader has disconnected
+		// the reader has disconnected
+		return
 	}
 }

@@ -60,7 +60,8 @@ func (d *door) remember(w http.ResponseWriter, r *http.Request, name string) {
 // are in one share follows from the secret, so no program can choose a name that has the share of another one.
 func (d *door) laneOf(address, name string) string {
 	h := hmac.New(sha256.New, d.secret)
-	h.Write([]byte("share\x00" + name)) // a proof is of a name without a NUL
+	// a proof is of a name without a NUL
+	h.Write([]byte("share\x00" + name))
 	return fmt.Sprintf("%s %d", addressOf(address), h.Sum(nil)[0]%shares)
 }
 

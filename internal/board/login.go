@@ -289,6 +289,7 @@ func (d *door) serveCell(w http.ResponseWriter, r *http.Request) {
 	cell.Person, cell.Login = name, true
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(cell); err != nil {
-		return // the reader has disconnected
+		// the reader has disconnected
+		return
 	}
 }

@@ -101,11 +101,13 @@ func openSocket(ctx context.Context, conn net.Conn, host string, headers http.He
 
 // converse reads what the broker says after a CONNECT without a login.
 func converse(w io.Writer, r *bufio.Reader) error {
-	if _, err := message(r); err != nil { // INFO
+	// INFO
+	if _, err := message(r); err != nil {
 		return err
 	}
 	text := "CONNECT {\"verbose\":false,\"lang\":\"board\",\"version\":\"1\",\"protocol\":1}\r\nPING\r\n"
-	mask := "\x00\x00\x00\x00" // hides nothing, and is one
+	// hides nothing, and is one
+	mask := "\x00\x00\x00\x00"
 	if _, err := io.WriteString(w, string([]byte{frameBinary, frameMasked | byte(len(text))})+mask+text); err != nil {
 		return err
 	}

@@ -126,7 +126,8 @@ func TestCloseTwice(t *testing.T) {
 	}
 	gone := natstest.Bus(t, s)
 	s.Shutdown()
-	gone.Close() // without a broker there is nothing to drain
+	// without a broker there is nothing to drain
+	gone.Close()
 }
 
 // restricted is a broker whose user h may append to its own sessions and nothing else, and whose user a may do all.

@@ -81,7 +81,8 @@ func TestAClientLeavesAnIsolatedNode(t *testing.T) {
 		return err != nil && b.Reconnects() > 0
 	})
 	var err error
-	for began := time.Now(); time.Since(began) < quorumLostMax; { // a node that led the others answers until it notices
+	// a node that led the others answers until it notices
+	for began := time.Now(); time.Since(began) < quorumLostMax; {
 		if err = opened(t, nodes[0].URL()); errors.Is(err, bus.ErrNoAnswer) {
 			return
 		}
@@ -122,7 +123,8 @@ func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
 	select {
 	case err := <-result:
 		t.Fatalf("it is decided while the leader is behind: %v", err)
-	case <-time.After(3 * time.Second): // longer than refusals are counted
+	case <-time.After(3 * time.Second):
+		// longer than refusals are counted
 	}
 	for i := range guard - first - 1 {
 		last = bustest.MustAppend(t, b, other, last, fmt.Sprint("other-", i))

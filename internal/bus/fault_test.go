@@ -86,7 +86,8 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	s := natstest.Start(t)
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	natstest.Bus(t, s) // sets the cell up
+	// sets the cell up
+	natstest.Bus(t, s)
 	p.Hold(true, false)
 	pending := b.Log.AppendAsync(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
 		bustest.Facts("a"))
@@ -184,7 +185,8 @@ func listYourWrites(t *testing.T, buses []*bus.Bus) {
 func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 	const writers = 9
 	var acked [writers]atomic.Int64
-	progress := func(what string) { // every writer has got further
+	// every writer has got further
+	progress := func(what string) {
 		var before [writers]int64
 		for w := range writers {
 			before[w] = acked[w].Load()

@@ -23,7 +23,8 @@ func TestNamesCannotBeComputed(t *testing.T) {
 	s := natstest.Start(t)
 	nc, _ := bustest.Outsider(t, s)
 	var mu sync.Mutex
-	seen := map[string]map[string]bool{} // by kind
+	// by kind
+	seen := map[string]map[string]bool{}
 	note := func(kind, name string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -88,7 +89,8 @@ func useNames(t *testing.T, b *bus.Bus) {
 	defer cancel()
 	bustest.Acquire(t, b, "harness.h."+b.Instance(), bustest.Patience)
 	var under []bus.Pending
-	for i := range 200 { // together, as batches
+	// together, as batches
+	for i := range 200 {
 		one := events.Ref{Harness: "h", Session: fmt.Sprint(b.Instance(), i)}
 		under = append(under, b.Log.AppendAsync(ctx, one, events.WriterHarness, 0, []events.Event{
 			bustest.Fact(b.NewID(), one)}))

@@ -52,7 +52,8 @@ func storeRaw(t *testing.T, url, subject, header, body string, times int) {
 // TestATracedMessageStopsNoReader: nodes drop a message, each time it is delivered. Consumers, readers and watches at
 // each node read all of them, more than one pull asks for, and those behind them.
 func TestATracedMessageStopsNoReader(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	nodes := natstest.Cluster(t)
 	first := natstest.Bus(t, nodes[0])
 	const body, traced, others = "[]", 150, 3
@@ -70,7 +71,8 @@ func TestATracedMessageStopsNoReader(t *testing.T) {
 			t.Errorf("at node %d: %v", i, err)
 		}
 	}
-	for n := range others { // behind the others, so that a delivery shows what is missing
+	// behind the others, so that a delivery shows what is missing
+	for n := range others {
 		r := events.Ref{Harness: "other", Session: fmt.Sprint("s", n)}
 		bustest.MustAppend(t, first, r, 0, "b")
 	}

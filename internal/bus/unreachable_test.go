@@ -160,7 +160,8 @@ func TestNothingSucceedsInAnEmptyCell(t *testing.T) {
 	s := natstest.Start(t)
 	b := bustest.BusAt(t, s.URL())
 	all := calls(b, nil)
-	for _, name := range []string{"renew", "release", "request", "ensure", "inspect", "strangers"} { // no stream
+	// no stream
+	for _, name := range []string{"renew", "release", "request", "ensure", "inspect", "strangers"} {
 		delete(all, name)
 	}
 	for what, err := range each(t, all) {

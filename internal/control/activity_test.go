@@ -74,7 +74,8 @@ func TestAFloodOfPingsByManyHarnesses(t *testing.T) {
 	for i := range pingsMax - 1 {
 		h.record(events.Ref{Harness: fmt.Sprint("h", i%8), Session: fmt.Sprint(i)}, now)
 	}
-	h.record(events.Ref{Harness: "few", Session: "another"}, now) // there is no room for it
+	// there is no room for it
+	h.record(events.Ref{Harness: "few", Session: "another"}, now)
 	if active := h.of(few, now); !active.Equal(began) || h.count >= pingsMax {
 		t.Errorf("active at %s, %d are remembered", active.Sub(began), h.count)
 	}
@@ -123,7 +124,8 @@ func TestRestored(t *testing.T) {
 		for range checks {
 			<-coming
 		}
-		for range yields { // a goroutine that does not wait would be past it by now
+		// a goroutine that does not wait would be past it by now
+		for range yields {
 			runtime.Gosched()
 		}
 		if restored > 0 && len(over) > 0 {

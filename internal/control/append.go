@@ -155,7 +155,8 @@ func certainlyFits(evs []events.Event) bool {
 		switch f := evs[i].Fact.(type) {
 		case events.ToolInterrupted, events.PromptExpired, events.PromptWithdrawn, events.TurnInterrupted,
 			events.CompactionFailed:
-		case events.SessionOrphaned: // its detail is short
+		case events.SessionOrphaned:
+			// its detail is short
 			if len(f.WaitsFor) > unmeasuredWaitsMax {
 				return false
 			}

@@ -53,7 +53,8 @@ func (l *Loop) walkChanges(ctx context.Context) error {
 		l.changes.rev = max(l.changes.rev, e.Rev)
 		r, err := events.ParseSessionKey(e.Key)
 		if err != nil {
-			return nil // not a session
+			// not a session
+			return nil
 		}
 		h, err := session.ReadHead(e.Value)
 		l.changes.put(r, seen{head: h, rev: e.Rev, bad: err != nil}, err != nil || l.keeps(r, &h, now))
@@ -102,7 +103,8 @@ func (l *Loop) needsNoCheck(r events.Ref, h *session.Head, now events.Clock) boo
 
 // needsNoOther is needsNoCheck for a document that has not changed since a walk has checked it.
 func (l *Loop) needsNoOther(r events.Ref, h *session.Head, now events.Clock) bool {
-	if l.cfg.RestsUnchanged == nil || l.isSuspect(r) { // the check of a suspect has failed
+	// the check of a suspect has failed
+	if l.cfg.RestsUnchanged == nil || l.isSuspect(r) {
 		return l.needsNoCheck(r, h, now)
 	}
 	return l.queue.has(r, h.Seq) || h.Outdated() ||

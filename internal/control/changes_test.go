@@ -82,7 +82,8 @@ func (w *walker) asking(name string) {
 // A walk over what has changed decides on the sessions that a walk over all documents decides on: on the changed ones,
 // and of the others on those that are due, or whose reason to rest is gone. It reads no other document.
 func TestWalkOverChanges(t *testing.T) {
-	var lost sync.Map // sessions whose owner is gone
+	// sessions whose owner is gone
+	var lost sync.Map
 	w := newWalker(t, Config{
 		Rests: func(r events.Ref, _ *session.Head, _ events.Clock) bool {
 			_, gone := lost.Load(r.Session)

@@ -45,7 +45,8 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 // LearnSteps reads the steps of the broker's clock that the services have stored. Call it before the first decision
 // that depends on an instant.
 func LearnSteps(ctx context.Context, b *bus.Bus) error {
-	if _, err := b.Clock.Read(ctx); err != nil { // from here on, this process notices steps itself
+	// from here on, this process notices steps itself
+	if _, err := b.Clock.Read(ctx); err != nil {
 		return err
 	}
 	steps, _, err := LoadSteps(ctx, b.KV)
@@ -70,7 +71,8 @@ func LoadSteps(ctx context.Context, buckets *kv.Buckets) (events.Steps, uint64, 
 	}
 	var steps events.Steps
 	if err := json.Unmarshal(e.Value, &steps); err != nil {
-		return nil, e.Rev, nil // an unreadable entry is replaced at the next step
+		// an unreadable entry is replaced at the next step
+		return nil, e.Rev, nil
 	}
 	return steps, e.Rev, nil
 }

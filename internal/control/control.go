@@ -267,7 +267,8 @@ func (l *Loop) Settle(ctx context.Context, s *session.State) (*session.State, []
 func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*session.State, []events.Fact, error) {
 	l.count.checks.Add(1)
 	var written []events.Fact
-	affects := false // this call runs the session's effect
+	// this call runs the session's effect
+	affects := false
 	defer func() {
 		if affects {
 			l.endEffect(s.Ref())
@@ -282,10 +283,12 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		if err != nil {
 			return s, written, err
 		}
-		var failure error // of the effect
+		// of the effect
+		var failure error
 		if d.Effect != nil {
 			if affects = affects || l.beginEffect(s.Ref()); !affects {
-				return s, written, nil // another check of this process runs it
+				// another check of this process runs it
+				return s, written, nil
 			}
 			newest, err := l.CatchUp(ctx, s)
 			if err != nil {
@@ -359,7 +362,8 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		x.Reason = x.Reason[:suspectTextMax]
 	}
 	l.suspects[r] = x
-	ahead := errors.Is(err, bus.ErrLogBehind) // no append can succeed
+	// no append can succeed
+	ahead := errors.Is(err, bus.ErrLogBehind)
 	if x.Failures == attemptsMax || x.Failures < attemptsMax && ahead {
 		l.cfg.Log.Error().Str("session", r.String()).AnErr("err", err).Msg("left to the slow walk")
 	}

@@ -183,7 +183,8 @@ func TestFailing(t *testing.T) {
 				return interrupt(ctx, s, now, src)
 			},
 			WalkBy: func(ctx context.Context) error {
-				if broken.Load() { // the walk of a start would be another attempt
+				// the walk of a start would be another attempt
+				if broken.Load() {
 					return nil
 				}
 				return l.walkAll(ctx)
@@ -382,7 +383,8 @@ func TestSettleMany(t *testing.T) {
 			name := fmt.Sprint(kind, i)
 			x, ok := reported[name]
 			s := w.state(name)
-			if kind == "alone" && x.After == x.Before { // as it was
+			// as it was
+			if kind == "alone" && x.After == x.Before {
 				x.After = s
 				if doc, err := s.Encode(); err != nil || !l.done(events.SessionKey(s.Ref()), doc, nil) {
 					t.Errorf("%s: what was appended is looked at again, %v", name, err)
@@ -460,7 +462,8 @@ func TestCheckQueue(t *testing.T) {
 	set("first", 1, 10*time.Second)
 	set("moved", 1, time.Second)
 	set("moved", 2, 20*time.Second)
-	set("moved", 1, 2*time.Second) // decided on less
+	// decided on less
+	set("moved", 1, 2*time.Second)
 	set("gone", 5, time.Second)
 	q.drop(&check{ref: ref("gone"), seq: 4})
 	if due, next := q.due(events.Clock{Now: began}); len(due) > 0 || next != time.Second {
@@ -553,7 +556,8 @@ func TestRegister(t *testing.T) {
 		l.State != lease.Ready || l.PID == 0 || l.Exclusive {
 		t.Errorf("listed as %s: %v", e.Value, err)
 	}
-	natstest.Until(t, "its loss", func() bool { // between two renewals
+	// between two renewals
+	natstest.Until(t, "its loss", func() bool {
 		return listed() && w.b.KV.Delete(w.ctx, kv.Leases, key, e.Rev) == nil
 	})
 	natstest.Until(t, "the entry again", listed)

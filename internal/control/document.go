@@ -34,7 +34,8 @@ func (h documents) LeadershipLost() { h.l.active.Store(false) }
 // Batch implements [consumer.Handler]. The documents of a batch are decided concurrently. The batch is done when each
 // of them is decided or left to the slow walk, or after [batchPatience].
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
-	var now *events.Clock // nil: the clock cannot be read, so that no session rests
+	// nil: the clock cannot be read, so that no session rests
+	var now *events.Clock
 	if c, err := h.l.Now(ctx); err == nil {
 		now = &c
 	}
@@ -79,11 +80,13 @@ func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, 
 func (l *Loop) done(key string, doc []byte, now *events.Clock) bool {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
-		return true // not a session
+		// not a session
+		return true
 	}
 	h, err := session.ReadHead(doc)
 	if err != nil {
-		return false // the check reports it
+		// the check reports it
+		return false
 	}
 	if l.lastOwn(r, h.Seq) {
 		return true
@@ -140,7 +143,8 @@ func (l *Loop) Each(ctx context.Context, n int, do func(i int)) {
 func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Decide) {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
-		return // not a session
+		// not a session
+		return
 	}
 	l.try(ctx, r, func() error {
 		l.reading <- struct{}{}
@@ -149,7 +153,8 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 		if err != nil {
 			return err
 		}
-		if l.outdated(s.Ref(), s.Seq) || s.Outdated() { // the ledger rebuilds what older rules have folded
+		// the ledger rebuilds what older rules have folded
+		if l.outdated(s.Ref(), s.Seq) || s.Outdated() {
 			return nil
 		}
 		_, _, err = l.SettleBy(ctx, s, decide)

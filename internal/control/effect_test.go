@@ -170,7 +170,8 @@ func TestOneEffectAtATime(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	c.called(w, "s", 2) // again: there was a commit
+	// again: there was a commit
+	c.called(w, "s", 2)
 	next := w.append(w.state("s"), events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 	if _, _, err := l.Settle(w.ctx, next); err != nil {
 		t.Error(err)

@@ -26,7 +26,8 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
 	l := w.idleLoop()
-	l.active.Store(true) // and only what does things at their instant runs
+	// only what does things at their instant runs
+	l.active.Store(true)
 	c, err := l.Now(w.ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,8 @@ func TestHadOfWhatNeverWas(t *testing.T) {
 			t.Errorf("%s: never %t, %v, after %d commits; want %t after %d", prompt, got, err, k.read, never, reads)
 		}
 	}
-	asks("p1", true, 0) // a log without commits
+	// a log without commits
+	asks("p1", true, 0)
 	k.append(ref, events.TurnStarted{Turn: "t1"}, events.PromptRequested{Prompt: "p1"},
 		events.TurnStarted{Turn: "t2"})
 	asks("p1", false, 3)
@@ -92,11 +93,13 @@ func TestHadOfWhatNeverWas(t *testing.T) {
 	asks("p3", false, 7)
 	asks("p1", true, 1)
 
-	k.of[ref] = k.of[ref][:2] // it lost its end
+	// it lost its end
+	k.of[ref] = k.of[ref][:2]
 	asks("p2", true, 2)
 	asks("p3", false, 1)
 
-	delete(k.of, ref) // purged
+	// purged
+	delete(k.of, ref)
 	asks("p3", true, 0)
 	k.append(ref, events.TurnStarted{Turn: "t9"})
 	asks("p3", true, 1)
@@ -107,7 +110,8 @@ func TestHadOfWhatNeverWas(t *testing.T) {
 	if _, err := a.Never(t.Context(), ref, "p4"); err == nil {
 		t.Error("a read that failed said whether there is a prompt")
 	}
-	asks("p4", false, 3) // what a failed read began is read again
+	// what a failed read began is read again
+	asks("p4", false, 3)
 
 	// a request beside another one of the session reads the session whole, and one of them is kept
 	k.read, k.during = 0, func() {
@@ -151,7 +155,8 @@ func TestHadTakesBoundedMemory(t *testing.T) {
 	asks(3, 1)
 	asks(1, 1)
 	asks(2, 1)
-	asks(0, 2) // the first one was dropped, and now the one that was asked about longest ago
+	// the first one was dropped, and now the one that was asked about longest ago
+	asks(0, 2)
 	asks(1, 1)
 	asks(3, 2)
 	for i := range a.max {

@@ -198,7 +198,8 @@ func (l *Loop) runQueue(ctx context.Context) error {
 		switch {
 		case err != nil || !l.bus.Connected():
 			away, next = true, awayEvery
-		case away: // a walk checks what was due long ago, since that may have to wait
+		case away:
+			// a walk checks what was due long ago, since that may have to wait
 			away = false
 			l.queue.leave(now.Now.Add(-standbyKept))
 			l.WalkSoon()
@@ -210,7 +211,8 @@ func (l *Loop) runQueue(ctx context.Context) error {
 				l.fire(ctx, w, now.Now, acks, &checks)
 			}
 		}
-		t := time.NewTimer(min(next, clockEvery)) // the clock may be set earlier
+		// the clock may be set earlier
+		t := time.NewTimer(min(next, clockEvery))
 		select {
 		case <-t.C:
 		case <-l.queue.changed:
@@ -267,7 +269,8 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, checks *s
 		switch {
 		case err == nil:
 			l.recordCommit(x.ref, seq, x.ready.facts, x.ready.rest)
-		case ctx.Err() != nil: // the other commits will not be acknowledged either
+		case ctx.Err() != nil:
+			// the other commits will not be acknowledged either
 		default:
 			if errors.Is(err, bus.ErrLostRace) {
 				l.count.lostRaces.Add(1)
@@ -289,7 +292,8 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	_, active, err := l.bus.Consumers.Lag(ctx, Documents(l.cfg.Service))
 	l.askedActive, l.noneActive = now, err == nil && active == ""
 	if !l.noneActive {
-		l.queue.leave(now.Add(-standbyKept)) // the active process has handled them
+		// the active process has handled them
+		l.queue.leave(now.Add(-standbyKept))
 	}
 	return l.noneActive
 }

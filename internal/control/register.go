@@ -39,7 +39,8 @@ type Held struct {
 func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent, acked time.Time)) *Held {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // only people read it
+		// only people read it
+		host = ""
 	}
 	if every <= 0 {
 		every = serviceTTL / 3
@@ -109,7 +110,8 @@ func (h *Held) value() []byte {
 	v.RenewedAt = time.Now().UTC()
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // these types always encode
+		// these types always encode
+		panic(err)
 	}
 	return body
 }

@@ -36,7 +36,8 @@ const (
 func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide Decide, done func(Settled)) {
 	var next atomic.Int64
 	workers := runtime.GOMAXPROCS(0)
-	most := max(windowMore*l.cfg.AtOnceMax/workers, 2) // makeRoom waits for the older half
+	// makeRoom waits for the older half
+	most := max(windowMore*l.cfg.AtOnceMax/workers, 2)
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
@@ -96,7 +97,8 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	case len(w.evs) == 0:
 		w.l.count.checks.Add(1)
 		w.done(Settled{Before: s, After: s, Err: w.l.remember(ctx, s, d, now)})
-	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s): // too large for one commit, or not folded yet
+	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s):
+		// too large for one commit, or not folded yet
 		after, facts, err := w.l.SettleBy(ctx, s, w.decide)
 		w.done(Settled{s, after, facts, err})
 	default:

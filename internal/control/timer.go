@@ -78,7 +78,8 @@ func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return h.l.batch(ctx, len(ms), func(i int) func() {
 		_, r, err := h.l.bus.Cell().ParseDue(ms[i].Subject)
 		if err != nil || ms[i].Deleted || h.l.alarmHandled(r, ms[i].Body) {
-			return nil // not a session, or done already
+			// not a session, or done already
+			return nil
 		}
 		return func() { h.l.Check(ctx, r) }
 	})

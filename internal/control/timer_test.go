@@ -34,7 +34,8 @@ func TestAlarmIsGuarded(t *testing.T) {
 	}
 	w.store(s)
 	w.store(later)
-	natstest.Until(t, "the alarm to be set", func() bool { // nothing may be pending before the consumer has begun, too
+	// nothing may be pending before the consumer has begun, too
+	natstest.Until(t, "the alarm to be set", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return !l.timers[s.Ref()].IsZero()

@@ -116,7 +116,8 @@ func (l *Loop) walkAll(ctx context.Context) error {
 	err = l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err != nil {
-			return nil // not a session
+			// not a session
+			return nil
 		}
 		// A document that cannot be read is reported by its check.
 		if h, err := session.ReadHead(e.Value); err == nil && l.needsNoCheck(r, &h, now) {

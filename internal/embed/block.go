@@ -178,7 +178,8 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, 
 	for at := 0; at < len(body); {
 		r, flags, n, ok := readRecord(body[at:], key[:])
 		if ok && bad >= 0 && last > 0 && (r.Seq <= last || r.Seq > last+seqGapMax) {
-			ok = false // found by chance after a damage
+			// found by chance after a damage
+			ok = false
 		}
 		if !ok {
 			if bad < 0 {
@@ -213,7 +214,8 @@ func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 	n, r.Seq = int(length&^headerFlag), binary.LittleEndian.Uint64(b[4:])
 	r.At = time.Unix(0, int64(binary.LittleEndian.Uint64(b[12:]))).UTC()
 	subject := int(binary.LittleEndian.Uint16(b[20:]))
-	from := recordHead + subject // of header and body
+	// of header and body
+	from := recordHead + subject
 	if length&headerFlag != 0 {
 		from += headerLength
 	}
@@ -224,11 +226,13 @@ func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 		return r, 0, 0, false
 	}
 	h, err := highwayhash.New64(key)
-	if err != nil { // the key has the right length
+	// the key has the right length
+	if err != nil {
 		return r, 0, 0, false
 	}
 	for _, part := range [][]byte{b[4:20], b[recordHead : recordHead+subject], b[from : n-recordSum]} {
-		_, _ = h.Write(part) // a hash never fails
+		// a hash never fails
+		_, _ = h.Write(part)
 	}
 	if binary.LittleEndian.Uint64(b[n-recordSum:]) != binary.LittleEndian.Uint64(h.Sum(nil)) {
 		return r, 0, 0, false
@@ -318,7 +322,8 @@ func mendBlocks(kept, stream, home string, cut bool) ([]Damage, error) {
 			return damages, err
 		}
 		if torn := !cut && i == len(paths)-1 && len(found) == 1 && found[0].Offset+found[0].Bytes == len(body); torn {
-			continue // the broker cuts here, and its index still has the last sequence
+			// the broker cuts here, and its index still has the last sequence
+			continue
 		}
 		if err := replace(p, good); err != nil {
 			return damages, err
@@ -396,7 +401,8 @@ func toItsFloor(b []byte) []byte {
 		rest = rest[n:]
 	}
 	if len(bytes.Trim(rest, "\x00")) == 0 {
-		return nil // nothing is pending or redelivered
+		// nothing is pending or redelivered
+		return nil
 	}
 	floor = append(append(floor, acknowledged...), acknowledged...)
 	return append(floor, 0, 0)
@@ -413,7 +419,8 @@ func consumerReadable(b []byte) bool {
 	if len(b) < 2 || b[0] != consumerMagic || b[1] < 1 || b[1] > consumerVersion {
 		return false
 	}
-	each := int(b[1]) + 1 // numbers of one pending entry
+	// numbers of one pending entry
+	each := int(b[1]) + 1
 	b = b[2:]
 	number := func() (uint64, bool) {
 		v, n := binary.Uvarint(b)
@@ -423,7 +430,8 @@ func consumerReadable(b []byte) bool {
 		b = b[n:]
 		return v, true
 	}
-	var acknowledged, delivered [2]uint64 // as counted by the consumer, and in the stream
+	// as counted by the consumer, and in the stream
+	var acknowledged, delivered [2]uint64
 	for _, place := range []*uint64{&acknowledged[0], &acknowledged[1], &delivered[0], &delivered[1]} {
 		var ok bool
 		if *place, ok = number(); !ok {
@@ -437,7 +445,8 @@ func consumerReadable(b []byte) bool {
 	}
 	pending, ok := number()
 	if !ok || pending == 0 {
-		return true // the server reads a missing end as zero
+		// the server reads a missing end as zero
+		return true
 	}
 	if _, ok := number(); !ok || pending > uint64(len(b)) {
 		return false

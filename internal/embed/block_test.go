@@ -134,7 +134,8 @@ func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			found, damages := read(t, dir)
-			if c.name == "torn" { // the deletion of the second lies behind the cut
+			// the deletion of the second lies behind the cut
+			if c.name == "torn" {
 				found = slices.DeleteFunc(found, func(s string) bool { return s == "2" })
 			}
 			if !slices.Equal(found, c.left) || len(damages) != c.places {
@@ -218,7 +219,8 @@ func TestATornEndIsLeftToTheBroker(t *testing.T) {
 // is replaced, and what the others have stays.
 func TestATornBlockBeforeOthers(t *testing.T) {
 	const n = 20
-	dir := storedBeside(t, n, `,"max_bytes":120000`, 5_000) // blocks of 32 kB
+	// blocks of 32 kB
+	dir := storedBeside(t, n, `,"max_bytes":120000`, 5_000)
 	if all, err := filepath.Glob(filepath.Join(filepath.Dir(block(dir)), "*.blk")); err != nil || len(all) < 2 {
 		t.Fatalf("blocks %v, %v", all, err)
 	}

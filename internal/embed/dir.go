@@ -95,7 +95,8 @@ func checkDir(dir string) error {
 	}
 	for _, f := range files {
 		switch f.Name() {
-		case lockFile, markerTemp, volumeFile: // of a start that was killed at once, or of a new volume
+		case lockFile, markerTemp, volumeFile:
+			// of a start that was killed at once, or of a new volume
 		default:
 			return fmt.Errorf(
 				"%w: %s holds %s and no %s: choose an empty directory",

@@ -263,7 +263,8 @@ func options(cfg Config) (*server.Options, error) {
 		}
 		o.ServerName = GroupPrefix + nuid.Next()
 	}
-	if o.JetStreamRequestQueueLimit == 0 { // not in the file
+	// not in the file
+	if o.JetStreamRequestQueueLimit == 0 {
 		o.JetStreamRequestQueueLimit, o.JetStreamInfoQueueLimit = queuedMax, queuedMax
 	}
 	if cfg.Listen != "" {
@@ -323,7 +324,8 @@ func reachable(at string) string {
 // WebsocketAddr returns host:port for websockets, "" when the server accepts none.
 func (s *Server) WebsocketAddr() string {
 	at, err := url.Parse(s.srv.WebsocketURL())
-	if err != nil || at.Port() == "0" { // nats-server builds it from its own address
+	// nats-server builds it from its own address
+	if err != nil || at.Port() == "0" {
 		return ""
 	}
 	return at.Host

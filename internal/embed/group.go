@@ -72,7 +72,8 @@ func (m mirror) prepare() (cut bool, err error) {
 		return false, err
 	}
 	if boot := boot(); boot != "" && boot == s.Boot {
-		return false, nil // the process was killed, the system still has what it wrote
+		// the process was killed, the system still has what it wrote
+		return false, nil
 	}
 	return true, m.restore()
 }
@@ -207,7 +208,8 @@ func (g *group) round() error {
 	for stream, seq := range want {
 		if err := g.sync(stream, seq); err != nil {
 			g.mu.Lock()
-			g.waiting = append(g.waiting, now...) // stop ends them with the error
+			// stop ends them with the error
+			g.waiting = append(g.waiting, now...)
 			g.mu.Unlock()
 			return err
 		}
@@ -289,7 +291,8 @@ func (g *group) sweep() error {
 		}
 	}
 	for stream, b := range g.streams {
-		if !there[stream] { // it was deleted; one of the same name begins from nothing
+		// it was deleted; one of the same name begins from nothing
+		if !there[stream] {
 			g.warn(stream, g.drop(stream, b))
 		}
 	}
@@ -370,7 +373,8 @@ func (b *files) sync(m mirror, want uint64) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := b.scan(); err != nil { // after the comparison: a block with a successor is complete
+		// after the comparison: a block with a successor is complete
+		if err := b.scan(); err != nil {
 			return err
 		}
 		if err := b.flush(); err != nil {
@@ -390,7 +394,8 @@ func (b *files) sync(m mirror, want uint64) error {
 			return err
 		}
 		if next <= b.index {
-			break // it is not stored
+			// it is not stored
+			break
 		}
 		if err := b.open(m, next); err != nil {
 			return err
@@ -448,7 +453,8 @@ func (b *files) syncMeta(m mirror) (bool, error) {
 	if err != nil || !has {
 		return has, err
 	}
-	if b.meta == nil { // of a new stream nothing is synced yet
+	// of a new stream nothing is synced yet
+	if b.meta == nil {
 		for dir := b.home; dir != m.dir && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 			if err := syncPath(dir); err != nil {
 				return false, err
@@ -466,7 +472,8 @@ func (b *files) syncMeta(m mirror) (bool, error) {
 func (b *files) open(m mirror, index uint32) error {
 	f, err := os.Open(b.path(index))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the broker has removed it: all of its messages are removed
+		// the broker has removed it: all of its messages are removed
+		return nil
 	}
 	if err != nil {
 		return err
@@ -484,7 +491,8 @@ func (b *files) open(m mirror, index uint32) error {
 		return err
 	}
 	if _, err := os.Stat(to); err == nil {
-		return nil // the earlier version: the sweep replaces it
+		// the earlier version: the sweep replaces it
+		return nil
 	}
 	return m.link(b.path(index), nil)
 }
@@ -566,7 +574,8 @@ func (b *files) records(part []byte, size int64) (n int, ok bool) {
 
 func (b *files) close() {
 	if b.file != nil {
-		_ = b.file.Close() // it was only read and synced
+		// it was only read and synced
+		_ = b.file.Close()
 		b.file = nil
 	}
 }

@@ -108,7 +108,8 @@ func taken(t *testing.T, from string) string {
 	to, links := t.TempDir(), map[uint64]string{}
 	err := filepath.WalkDir(from, func(p string, e fs.DirEntry, err error) error {
 		if filepath.Base(p) == lockFile || strings.HasSuffix(p, ".tmp") {
-			return nil // the second is renamed at any moment
+			// the second is renamed at any moment
+			return nil
 		}
 		if err != nil {
 			return err
@@ -183,7 +184,8 @@ func TestSyncedInGroups(t *testing.T) {
 	if mark, err := s.Synced(t.Context(), "NONE", 1); err != nil || mark != 0 {
 		t.Errorf("a stream that is not there: synced up to %d, %v; want 0", mark, err)
 	}
-	pub("$JS.API.STREAM.PURGE.DATA", "") // a new block says only how far the stream was
+	// a new block says only how far the stream was
+	pub("$JS.API.STREAM.PURGE.DATA", "")
 	pub("data.4", "4")
 	synced(t, s, 4)
 	s.Shutdown()

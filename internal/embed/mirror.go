@@ -63,12 +63,14 @@ func (m mirror) state() (s mirrorState, exists bool, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return s, false, nil
 		}
-		return s, err == nil, err // it was cut before the first file
+		// it was cut before the first file
+		return s, err == nil, err
 	}
 	if err != nil {
 		return s, false, fmt.Errorf("mirror: %w", err)
 	}
-	if json.Unmarshal(body, &s) != nil { // it is replaced atomically; whatever this is, the store was not left cleanly
+	// it is replaced atomically; whatever this is, the store was not left cleanly
+	if json.Unmarshal(body, &s) != nil {
 		s = mirrorState{}
 	}
 	return s, true, nil
@@ -117,7 +119,8 @@ func (m mirror) link(path string, info os.FileInfo) error {
 		return err
 	}
 	if err := os.Link(path, temp); err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // the broker has removed it
+		// the broker has removed it
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
@@ -217,7 +220,8 @@ func metaMatches(body, sum []byte, key string) bool {
 	if err != nil || len(body) == 0 {
 		return false
 	}
-	_, _ = h.Write(body) // a hash never fails
+	// a hash never fails
+	_, _ = h.Write(body)
 	return string(sum) == hex.EncodeToString(h.Sum(nil))
 }
 
@@ -522,7 +526,8 @@ func moveAhead(home string, mark uint64) error {
 		return err
 	}
 	if last.Seq = max(last.Seq, mark); last.Seq == 0 {
-		return nil // it never had a message
+		// it never had a message
+		return nil
 	}
 	path := filepath.Join(home, msgsDir, fmt.Sprintf("%d.blk", index+1))
 	if err := makeDir(filepath.Dir(path)); err != nil {
@@ -565,10 +570,12 @@ func tombstone(path, stream string, r Record) []byte {
 	b = binary.LittleEndian.AppendUint16(b, 0)
 	key := sha256.Sum256([]byte(fmt.Sprintf("%s-%d", stream, blockIndex(path))))
 	h, err := highwayhash.New64(key[:])
-	if err != nil { // the key has the right length
+	// the key has the right length
+	if err != nil {
 		return nil
 	}
-	_, _ = h.Write(b[4:20]) // a hash never fails
+	// a hash never fails
+	_, _ = h.Write(b[4:20])
 	return h.Sum(b)
 }
 
@@ -579,7 +586,8 @@ func syncTree(path string) error {
 			err = syncPath(p)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a running broker removes files
+			// a running broker removes files
+			return nil
 		}
 		return err
 	})

@@ -101,7 +101,8 @@ func (c *check) kept() bool {
 	case <-c.done:
 		return time.Since(c.at) < reportKeptMS*time.Millisecond
 	default:
-		return true // it runs
+		// it runs
+		return true
 	}
 }
 
@@ -187,7 +188,8 @@ func (s *Server) Hosts() []string {
 	var hosts []string
 	for _, name := range []string{at.IP.String(), loopback, "localhost", loopback6} {
 		hosts = append(hosts, net.JoinHostPort(name, strconv.Itoa(at.Port)))
-		if at.Port == httpPort { // a browser leaves it out
+		// a browser leaves it out
+		if at.Port == httpPort {
 			hosts = append(hosts, strings.TrimSuffix(hosts[len(hosts)-1], ":"+strconv.Itoa(httpPort)))
 		}
 	}
@@ -206,7 +208,8 @@ func (s *Server) local(next http.Handler) http.Handler {
 	if len(hosts) == 0 {
 		return next
 	}
-	usual := ":80" // browsers leave it out, other clients name it
+	// browsers leave it out, other clients name it
+	usual := ":80"
 	if s.tls != nil {
 		usual = ":443"
 	}
@@ -239,14 +242,16 @@ func (s *Server) Run(ctx context.Context) error {
 		defer close(stopped)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeoutMS*time.Millisecond)
 		defer cancel()
-		if srv.Shutdown(grace) != nil { // a client that does not read
+		// a client that does not read
+		if srv.Shutdown(grace) != nil {
 			srv.Close()
 		}
 	})()
 	listener := s.listener
 	if s.tls != nil {
 		listener = tls.NewListener(listener, s.tls)
-		srv.ErrorLog = log.New(io.Discard, "", 0) // a line for each failed handshake
+		// a line for each failed handshake
+		srv.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	err := srv.Serve(listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -304,7 +309,8 @@ func (s *Server) recent(ctx context.Context) Report {
 		select {
 		case <-c.done:
 			return c.report
-		case <-ctx.Done(): // the client has disconnected
+		case <-ctx.Done():
+			// the client has disconnected
 			return Report{}
 		}
 	}
@@ -312,7 +318,8 @@ func (s *Server) recent(ctx context.Context) Report {
 	s.last = c
 	s.mu.Unlock()
 	defer close(c.done)
-	c.report = s.Report(context.WithoutCancel(ctx)) // others wait for it
+	// others wait for it
+	c.report = s.Report(context.WithoutCancel(ctx))
 	c.at = time.Now()
 	return c.report
 }
@@ -331,7 +338,8 @@ func (p *Part) report(ctx context.Context) PartReport {
 		}
 		rep.Consumers = append(rep.Consumers, ConsumerReport{Name: c.Name, Lag: pending, Active: active != ""})
 		switch {
-		case active == "" && pending > 0: // without messages the broker names no active process
+		case active == "" && pending > 0:
+			// without messages the broker names no active process
 			rep.Reason = fmt.Sprintf("consumer %s: no process is active; messages that wait: %d", c.Name, pending)
 		case pending > p.ReadyLagMax:
 			rep.Reason = fmt.Sprintf(
@@ -344,13 +352,15 @@ func (p *Part) report(ctx context.Context) PartReport {
 
 func reply(w http.ResponseWriter, code int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // these types always encode
+	// these types always encode
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	if _, err := w.Write(append(body, '\n')); err != nil {
-		return // the client has disconnected
+		// the client has disconnected
+		return
 	}
 }

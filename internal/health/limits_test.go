@@ -39,7 +39,8 @@ func TestConnectionsThatDoNothingEnd(t *testing.T) {
 		"half a body": "POST /body HTTP/1.1\r\nHost: HOST\r\nContent-Length: 10\r\n\r\nhalf",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			s := start(t)
 			s.Handle("POST /body", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.ReadAll(r.Body)
@@ -53,7 +54,8 @@ func TestConnectionsThatDoNothingEnd(t *testing.T) {
 
 // TestAClientThatDoesNotRead ends the handler that writes to it.
 func TestAClientThatDoesNotRead(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s, ended := start(t), make(chan struct{})
 	s.Handle("GET /endless", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for part := make([]byte, 1<<20); ; {

@@ -65,7 +65,8 @@ func RemoveStaleNote(path string) error {
 	if err := json.Unmarshal(body, &n); err != nil || n.PID <= 0 {
 		return nil
 	}
-	if n.PID != os.Getpid() && alive(n.PID) { // in a container each process has the same number as its predecessor
+	// in a container each process has the same number as its predecessor
+	if n.PID != os.Getpid() && alive(n.PID) {
 		return nil
 	}
 	return RemoveNote(path)

@@ -44,12 +44,14 @@ func TestRequestsShareAReport(t *testing.T) {
 	}
 	close(open)
 	all.Wait()
-	most := 1 + uint64(time.Since(began)/(reportKeptMS*time.Millisecond)) // on a slow machine
+	// on a slow machine
+	most := 1 + uint64(time.Since(began)/(reportKeptMS*time.Millisecond))
 	if n := checks.Load(); n > most {
 		t.Errorf("%d checks for %d requests, want at most %d", n, requests, most)
 	}
 	pending.Store(11)
-	for code := http.StatusOK; code == http.StatusOK; { // until a new check
+	// until a new check
+	for code := http.StatusOK; code == http.StatusOK; {
 		code, _ = get(t, s.URL()+"/readyz")
 	}
 }

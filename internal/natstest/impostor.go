@@ -49,14 +49,16 @@ func (i Impostor) Start(t testing.TB) string {
 
 // serve talks to one client until one side closes the connection.
 func (i Impostor) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }() // the client may have closed it
+	// the client may have closed it
+	defer func() { _ = conn.Close() }()
 	write := func(format string, v ...any) {
 		// the client may have closed it: the scanner reports that
 		_, _ = fmt.Fprintf(conn, format+"\r\n", v...)
 	}
 	write(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
 		i.Version, i.JetStream)
-	sids := map[string]string{} // of subscriptions, by inbox
+	// of subscriptions, by inbox
+	sids := map[string]string{}
 	in := bufio.NewScanner(conn)
 	for in.Scan() {
 		words := strings.Fields(in.Text())

@@ -62,7 +62,8 @@ func Start(t testing.TB, opts ...Option) *embed.Server {
 	for _, o := range opts {
 		o(&cfg)
 	}
-	if byVariable && (cfg.File != "" || cfg.Name != "") { // the users of a file do not know who answers about syncs
+	// the users of a file do not know who answers about syncs
+	if byVariable && (cfg.File != "" || cfg.Name != "") {
 		cfg.Group = false
 	}
 	s, err := start(t, cfg)
@@ -149,7 +150,8 @@ func Cluster(t testing.TB, opts ...Option) []*embed.Server {
 func cluster(t testing.TB, opts []Option) ([]*embed.Server, error) {
 	t.Helper()
 	addrs, routes := make([]string, clusterNodes), make([]string, clusterNodes)
-	held := make([]net.Listener, clusterNodes) // all at once, so that they differ
+	// all at once, so that they differ
+	held := make([]net.Listener, clusterNodes)
 	for i := range addrs {
 		l, err := net.Listen("tcp", loopbackAny)
 		if err != nil {

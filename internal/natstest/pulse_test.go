@@ -58,7 +58,8 @@ func TestLost(t *testing.T) {
 		t.Errorf("after a second: %s", lost)
 	}
 	p = &Pulse{until: time.Now()}
-	p.until = p.until.Add(time.Hour) // in time, even on a busy machine
+	// in time, even on a busy machine
+	p.until = p.until.Add(time.Hour)
 	if lost := p.Lost(); lost != 0 {
 		t.Errorf("in time: %s", lost)
 	}

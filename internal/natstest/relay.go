@@ -33,7 +33,8 @@ func NewRelay(t testing.TB, s *embed.Server) *Relay {
 	r.URL = between(t, s, func(client, broker net.Conn) {
 		go r.pass(broker, client)
 		go func() {
-			_, _ = io.Copy(client, broker) // until one of them has ended
+			// until one of them has ended
+			_, _ = io.Copy(client, broker)
 			_ = client.Close()
 		}()
 	})
@@ -132,7 +133,8 @@ func late(to io.WriteCloser, from io.Reader, delay time.Duration) {
 				break
 			}
 		}
-		for range parts { // the reader ends by itself
+		// the reader ends by itself
+		for range parts {
 		}
 	}()
 	defer close(parts)

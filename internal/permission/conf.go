@@ -89,7 +89,8 @@ func Users(c events.Cell, harnesses, people, operators []string, copiers ...Copi
 		for _, p := range x.Restore {
 			g, err := Restore(c, p)
 			add(p, "person_"+p, "restores the cell", g, err)
-			all[len(all)-1].Account = Account // see Restore
+			// see Restore
+			all[len(all)-1].Account = Account
 		}
 	}
 	if wrong != nil {
@@ -166,7 +167,8 @@ const unansweredWithin = "1s"
 // Conf returns the accounts of these users in the configuration format of nats-server.
 func Conf(users []User) string {
 	var b strings.Builder
-	var services, streams, slow []string // exports that other accounts import
+	// exports that other accounts import
+	var services, streams, slow []string
 	for _, u := range users {
 		slow = append(slow, u.Grant.Slow...)
 		if u.Account != Account {
@@ -232,7 +234,8 @@ func Conf(users []User) string {
 
 // writeQuestions writes the system account, with the subjects at which the brokers answer about themselves.
 func writeQuestions(b *strings.Builder, users []User) {
-	accounts := map[string][]string{} // that ask, by subject
+	// that ask, by subject
+	accounts := map[string][]string{}
 	for _, u := range users {
 		for _, q := range u.Grant.Brokers {
 			accounts[q.Exported] = append(accounts[q.Exported], fmt.Sprintf("%q", u.Account))
@@ -314,7 +317,8 @@ func answersOf(subject string, slow bool) string {
 	_, class, _ := strings.Cut(subject, ".")
 	var within string
 	switch {
-	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."): // a pull may wait for two minutes
+	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."):
+		// a pull may wait for two minutes
 		return ", response_type: stream"
 	case strings.HasPrefix(subject, "$SRV."):
 		return fmt.Sprintf(", response_type: stream, threshold: %q", foundWithin)

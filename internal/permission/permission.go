@@ -237,7 +237,8 @@ func Service(c events.Cell, name string) Grant {
 		)
 	} else {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
-		g.Publish = append(g.Publish, reads(n.TimerStream())...) // to read an alarm that is set
+		// to read an alarm that is set
+		g.Publish = append(g.Publish, reads(n.TimerStream())...)
 	}
 	if name == string(events.WriterReconciler) {
 		n.reconciles(&g)
@@ -254,10 +255,12 @@ func (n names) reconciles(g *Grant) {
 		api+"STREAM.PURGE."+n.leases,                           // to remove leases of a harness that has too many
 		"$KV."+n.LeaseBucket()+"."+events.HarnessLeaseKeys(""), // to end the lease of a connection that has ended
 		presence.Subject(n.Cell), consumer.Subject(n.Cell))
-	for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} { // to delete consumers of users
+	// to delete consumers of users
+	for _, s := range []string{n.objects, n.FeedStream(), n.ParkedStream()} {
 		g.Publish = append(g.Publish, api+"CONSUMER.CREATE."+s+".*.>", removes(s, "*"))
 	}
-	for _, s := range n.streams() { // to look at them
+	// to look at them
+	for _, s := range n.streams() {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+s+".*")
 	}
 	g.Brokers = []Question{connections(n.Cell), consumers(n.Cell)}
@@ -343,7 +346,8 @@ func Operator(c events.Cell, name string) (Grant, error) {
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} {
 		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s, removes(s, "*"))
 	}
-	for _, d := range Durables(c) { // to see whether they keep up; it includes the pin of the active process
+	// to see whether they keep up; it includes the pin of the active process
+	for _, d := range Durables(c) {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
 	g.Publish, g.Brokers = append(g.Publish, consumer.Subject(c)), []Question{consumers(c)}

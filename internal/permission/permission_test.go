@@ -320,7 +320,8 @@ func TestOperatorsRemoveConsumers(t *testing.T) {
 	}
 	for _, u := range users {
 		if u.Account == Account {
-			continue // a service, which removes its own
+			// a service, which removes its own
+			continue
 		}
 		for _, d := range Durables(c) {
 			may := func(name string) bool {
@@ -525,7 +526,8 @@ func TestImportsDoNotOverlap(t *testing.T) {
 	}
 	for _, u := range users {
 		if u.Account == Account {
-			continue // no imports
+			// no imports
+			continue
 		}
 		imports := append(imported(u.Grant), u.Grant.Serve...)
 		for _, q := range u.Grant.Brokers {
@@ -567,7 +569,8 @@ func TestTheCellsAccountIsForServices(t *testing.T) {
 	}
 	accounts := map[string]string{}
 	for _, u := range users {
-		inside := strings.HasPrefix(u.Name, "holdfast-") || u.Name == copiers.Restore[0] // which is there for a restore
+		// it is there for a restore
+		inside := strings.HasPrefix(u.Name, "holdfast-") || u.Name == copiers.Restore[0]
 		if inside != (u.Account == Account) || (u.Service != "") != strings.HasPrefix(u.Name, "holdfast-") {
 			t.Errorf("%s has the account %s", u.Name, u.Account)
 		}

@@ -40,7 +40,8 @@ func newReflector() (*jsonschema.Reflector, error) {
 func special(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
-		return &jsonschema.Schema{} // any JSON
+		// any JSON
+		return &jsonschema.Schema{}
 	case strings.HasPrefix(t.Name(), "Setting[") && t.PkgPath() == reflect.TypeFor[events.Policy]().PkgPath():
 		value, _ := t.FieldByName("Value")
 		types := map[reflect.Kind]string{
@@ -68,7 +69,8 @@ func dataSchema(r *jsonschema.Reflector, s events.Spec) (*jsonschema.Schema, err
 	if err := require(schema, parseFields(list)); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Kind, err)
 	}
-	if s.Kind == "session.configured" { // a change of provider alone brings no policy
+	// a change of provider alone brings no policy
+	if s.Kind == "session.configured" {
 		nullable(schema, "policy")
 	}
 	return schema, nil

@@ -66,7 +66,8 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).Name != "Null" { // of a Setting: that would be no value
+			// of a Setting: that would be no value
+			if v.Type().Field(i).Name != "Null" {
 				fill(v.Field(i))
 			}
 		}
@@ -127,7 +128,8 @@ func TestSchemasRefuse(t *testing.T) {
 				t.Errorf("%s without %s: %v", kind, f.name, err)
 			}
 			if slices.Contains([]string{"content", "input", "output", "options", "native"}, f.name) {
-				continue // any JSON
+				// any JSON
+				continue
 			}
 			with := full(t, *s)
 			with[f.name] = map[string]any{"no": []any{"such"}}

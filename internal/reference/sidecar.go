@@ -41,7 +41,8 @@ func newSidecarReflector(strict bool) (*jsonschema.Reflector, error) {
 			return nil, fmt.Errorf("comments of %s: %w", folder, err)
 		}
 	}
-	plain := *r // without the table, which would be asked again for the same type
+	// without the table, which would be asked again for the same type
+	plain := *r
 	plain.Mapper = special
 	r.Mapper = func(t reflect.Type) *jsonschema.Schema {
 		if t == reflect.TypeFor[session.State]() {

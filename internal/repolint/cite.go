@@ -79,7 +79,8 @@ func citations(t *Tree) {
 					t.find(f.Path, line, "there is no %s: cite the number of a decision that is there", name)
 				}
 			})
-			if path.Ext(f.Path) == ".md" && f.Folder() != decisions { // a record names what there was then
+			// a record names what there was then
+			if path.Ext(f.Path) == ".md" && f.Folder() != decisions {
 				p.each(named, func(name string, line int) {
 					name = strings.Trim(name, "`")
 					if !t.has(name) && !t.hasFolder(path.Clean(name)) && !decisionCited.MatchString(name) {
@@ -155,7 +156,8 @@ func (t *Tree) links(f *File, anchors map[string]map[string]bool) {
 		to := found[len("](") : len(found)-len(")")]
 		target, heading, _ := strings.Cut(to, "#")
 		if strings.Contains(target, ":") {
-			return // another site
+			// another site
+			return
 		}
 		file := f.Path
 		if target != "" {

@@ -3,6 +3,8 @@ package repolint
 import (
 	"go/ast"
 	"go/doc"
+	"go/token"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,6 +75,51 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 			return nil
 		}
 	}
+}
+
+// commentsAbove reports comments behind the statements of functions. Rows of tables, fields and single arguments keep
+// theirs, and so does what a tool reads.
+func commentsAbove(t *Tree) {
+	for _, f := range t.goFiles(true) {
+		rows := f.rows()
+		lines := strings.Split(f.Text, "\n")
+		for _, group := range f.Syntax.Comments {
+			c := group.List[0]
+			at := f.Set.Position(c.Pos())
+			code := strings.TrimSpace(lines[at.Line-1][:at.Column-1])
+			if code != "" && !strings.HasSuffix(code, ",") && !strings.HasPrefix(c.Text, "//nolint") &&
+				!rows[at.Line] && f.inFunction(c.Pos()) {
+				t.find(f.Path, at.Line, "a comment behind a statement: write it above")
+			}
+		}
+	}
+}
+
+// rows returns the lines of fields, of methods of interfaces, and of elements of composite literals of several lines.
+func (f *File) rows() map[int]bool {
+	rows := make(map[int]bool)
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FieldList:
+			for _, field := range n.List {
+				rows[f.Line(field.Pos())] = true
+			}
+		case *ast.CompositeLit:
+			for _, e := range n.Elts {
+				rows[f.Line(e.Pos())] = f.Line(e.Pos()) > f.Line(n.Lbrace) && f.Line(e.Pos()) < f.Line(n.Rbrace)
+			}
+		}
+		return true
+	})
+	return rows
+}
+
+// inFunction reports whether a place is in the body of a function.
+func (f *File) inFunction(pos token.Pos) bool {
+	return slices.ContainsFunc(f.Syntax.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Body != nil && fn.Body.Lbrace < pos && pos < fn.Body.Rbrace
+	})
 }
 
 // purposeMax is the longest first sentence of a package comment, in characters: one purpose, one row of a table.

@@ -123,7 +123,8 @@ func fixed(value ast.Expr) bool {
 		return true
 	case *ast.UnaryExpr:
 		return v.Op == token.AND && fixed(v.X)
-	case *ast.SelectorExpr: // the error of another package, under a name of this one
+	case *ast.SelectorExpr:
+		// the error of another package, under a name of this one
 		_, ok := v.X.(*ast.Ident)
 		return ok && strings.HasPrefix(v.Sel.Name, "Err")
 	case *ast.CallExpr:

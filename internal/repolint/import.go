@@ -74,7 +74,8 @@ func imports(t *Tree) {
 
 func importOf(spec *ast.ImportSpec) string {
 	imported, err := strconv.Unquote(spec.Path.Value)
-	if err != nil { // the parser takes quoted strings only
+	// the parser takes quoted strings only
+	if err != nil {
 		return spec.Path.Value
 	}
 	return imported

@@ -164,7 +164,8 @@ func breakable(name, line string) bool {
 // counts as four columns.
 func (t *Tree) lineLengths(f *File) {
 	if path.Ext(f.Path) != ".md" && !writtenHere(f.Path) {
-		return // Go has a rule of its own, and a story has the lines of its input
+		// Go has a rule of its own, and a story has the lines of its input
+		return
 	}
 	inCode, n := false, 0
 	for line := range strings.Lines(f.Text) {

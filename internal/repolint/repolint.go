@@ -8,7 +8,7 @@
 //	size.go      how large things may get
 //	part.go      who takes a whole connection
 //	forbidden.go what code does not do: sleep, skip, draw numbers in pure code …
-//	comment.go   what is documented
+//	comment.go   what is documented, and where comments stand
 //	layout.go    what has to be where
 //	fact.go      what belongs to a new kind of fact
 //	log.go       what log lines are made of
@@ -79,7 +79,8 @@ func Load(root fs.FS) (*Tree, error) {
 			return err
 		case d.IsDir() && slices.Contains(uncommitted, name), d.IsDir() && d.Name() == "node_modules":
 			return fs.SkipDir
-		case !d.Type().IsRegular(), name == ".git": // in a linked worktree it is a file
+		case !d.Type().IsRegular(), name == ".git":
+			// in a linked worktree it is a file
 			return nil
 		}
 		f, err := load(root, name)
@@ -136,6 +137,7 @@ func Rules() []Rule {
 		{"pure code", pure}, {"log keys", logs}, {"error texts", errorTexts},
 		{"package names", packageNames}, {"names", names},
 		{"exported names documented", documented}, {"package comments", packageComments},
+		{"comments above", commentsAbove},
 		{"package purpose", purposes},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"one number a decision", decisionNumbers},

@@ -267,7 +267,8 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	m := p.fails("malformed", "session.append", object{"session": "shop", "facts": []object{{"kind": "tool.started"}}})
-	if !strings.Contains(m.Error.Message, "call") { // data that is missing is an empty object
+	// data that is missing is an empty object
+	if !strings.Contains(m.Error.Message, "call") {
 		t.Errorf("%s", m.Error.Message)
 	}
 	if after := natstest.Session(t, w.bus, shop).Seq; after != before {
@@ -564,7 +565,8 @@ func TestCancelledOnce(t *testing.T) {
 	}
 	w.request("ledger", "stop", object{"by": "ada", "reason": "wrong shop", "force": true})
 	p.receives("turn.cancelled")
-	for range 20 { // another notification would stand before one of these replies
+	// another notification would stand before one of these replies
+	for range 20 {
 		p.wants("session.state", object{"session": "shop"})
 	}
 	select {
@@ -598,7 +600,8 @@ func TestEndThatIsRefused(t *testing.T) {
 	turn := p.wants("session.start_turn", object{"session": "shop", "content": "deploy"})
 	p.fails("malformed", "turn.complete", at(turn, object{"finish": strings.Repeat("x", 1<<20)}))
 	p.fails("malformed", "turn.stop", at(turn, object{"actor": "ada"}))
-	for range 20 { // a notification would stand before one of these replies
+	// a notification would stand before one of these replies
+	for range 20 {
 		p.wants("session.state", object{"session": "shop"})
 	}
 	select {

@@ -26,7 +26,8 @@ func guideLines(t *testing.T) (all []string) {
 		t.Fatal("the guide has no block of text")
 	}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, " ") { // continues the line before
+		// continues the line before
+		if strings.HasPrefix(line, " ") {
 			all[len(all)-1] += strings.TrimSpace(line)
 			continue
 		}
@@ -101,7 +102,8 @@ func TestTurnOfTheGuide(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &want); err != nil || sign != "<" {
 			t.Fatalf("%s: %v", line, err)
 		}
-		switch { // what people do meanwhile
+		// what people do meanwhile
+		switch {
 		case want["method"] == "turn":
 			w.send("m1", "deploy")
 		case strings.Contains(text, `"choice":"staging"`):

@@ -86,7 +86,8 @@ func listenAside(path string) (*net.UnixListener, error) {
 
 // Serve serves each connection, until ctx ends and all connections have ended. Each is one process of a harness.
 func (s *Socket) Serve(ctx context.Context, cfg Config) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.l.Close() }) // Accept reports it
+	// Accept reports it
+	stop := context.AfterFunc(ctx, func() { _ = s.l.Close() })
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()

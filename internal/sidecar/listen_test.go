@@ -141,7 +141,8 @@ func TestListen(t *testing.T) {
 		t.Errorf("%q, %v", body, err)
 	}
 	left, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(left) != 2 { // the file and the lock
+	// the file and the lock
+	if err != nil || len(left) != 2 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -121,7 +121,8 @@ func (a *agent) connect(ctx context.Context, p Connect) (Connected, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.phase == ended: // the agent died meanwhile
+	case a.phase == ended:
+		// the agent died meanwhile
 		if err == nil {
 			h.Abandon()
 		}

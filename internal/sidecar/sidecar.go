@@ -143,11 +143,13 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		go func() { a.shutDown(); close(done) }()
 		select {
 		case <-done:
-		case err = <-read: // the agent died meanwhile
+		case err = <-read:
+			// the agent died meanwhile
 			err = a.die(err)
 		}
 	}
-	if c, ok := out.(io.Closer); ok { // releases a write that waits for an agent that does not read
+	// releases a write that waits for an agent that does not read
+	if c, ok := out.(io.Closer); ok {
 		err = errors.Join(err, a.out.close(c))
 	}
 	return err
@@ -159,7 +161,8 @@ func (a *agent) die(cause error) error {
 	close(a.dead)
 	a.mu.Lock()
 	was, left, h := a.phase, a.left, a.h
-	lived := was == connected || len(a.inflight) > 0 // a connect may not have begun yet
+	// a connect may not have begun yet
+	lived := was == connected || len(a.inflight) > 0
 	cause = errors.Join(cause, a.broken)
 	if was != leaving {
 		a.phase = ended
@@ -168,7 +171,8 @@ func (a *agent) die(cause error) error {
 	switch {
 	case was == leaving:
 		<-left
-	case h != nil: // before anything else: what a request of the dead returns now must not be stored
+	case h != nil:
+		// before anything else: what a request of the dead returns now must not be stored
 		h.Abandon()
 	}
 	a.end(ErrGone)
@@ -210,7 +214,8 @@ func (a *agent) leave(cause error) (finish func() error) {
 	case apart, ended:
 		return func() error { return errNotConnected }
 	case connecting:
-		a.phase = ended // connect abandons what it gets
+		// connect abandons what it gets
+		a.phase = ended
 		a.dial()
 		return func() error { return nil }
 	case leaving:
@@ -227,7 +232,8 @@ func (a *agent) leave(cause error) (finish func() error) {
 			stop(cause)
 			select {
 			case <-done:
-			case <-a.dead: // it does not end its turns: recovery does
+			case <-a.dead:
+				// it does not end its turns: recovery does
 			case <-ctx.Done():
 			}
 		}
@@ -258,7 +264,8 @@ func (a *agent) read(in io.Reader) error {
 			return nil
 		case errors.Is(err, errTooLong):
 			err = a.reject(nil, codeTooLarge, err)
-		case len(line) > 0: // without an error
+		case len(line) > 0:
+			// without an error
 			err = a.handle(line)
 		}
 		if err != nil {
@@ -310,7 +317,8 @@ func (a *agent) request(m message) error {
 	}
 	a.mu.Unlock()
 	switch {
-	case twice: // a reply under this id would be taken for that of the first one
+	case twice:
+		// a reply under this id would be taken for that of the first one
 		cancel(nil)
 		return a.reject(nil, codeInvalid, fmt.Errorf("a request with the id %s runs already", clip(id)))
 	case full:
@@ -319,10 +327,12 @@ func (a *agent) request(m message) error {
 	}
 	run := func() (any, error) { return v.run(a, ctx, params) }
 	switch {
-	case v.inline: // in the order of the messages; it does not wait
+	case v.inline:
+		// in the order of the messages; it does not wait
 		result, err := run()
 		run = func() (any, error) { return result, err }
-	case v.Name == methodClose: // begun before the end of the stream is read, which may follow it
+	case v.Name == methodClose:
+		// begun before the end of the stream is read, which may follow it
 		finish := a.leave(errCancelled)
 		run = func() (any, error) {
 			if err := finish(); err != nil {
@@ -334,10 +344,12 @@ func (a *agent) request(m message) error {
 	go func() {
 		result, err := run()
 		a.mu.Lock()
-		delete(a.inflight, id) // before the reply: the agent may use the id again after it
+		// before the reply: the agent may use the id again after it
+		delete(a.inflight, id)
 		a.mu.Unlock()
 		cancel(nil)
-		_ = a.write(answer(m.ID, result, err)) // an error has ended the harness
+		// an error has ended the harness
+		_ = a.write(answer(m.ID, result, err))
 	}()
 	return nil
 }
@@ -374,7 +386,8 @@ func (a *agent) reply(m message) error {
 		return a.reject(m.replyID(), codeInvalid, errNotMessage)
 	}
 	var id string
-	_ = json.Unmarshal(m.ID, &id) // nothing waits under an id that is no text
+	// nothing waits under an id that is no text
+	_ = json.Unmarshal(m.ID, &id)
 	a.mu.Lock()
 	to := a.waiting[id]
 	delete(a.waiting, id)
@@ -410,7 +423,8 @@ func (a *agent) ask(method string, params any, sent func()) (message, error) {
 
 // notify sends a notification to the agent.
 func (a *agent) notify(method string, params any) {
-	_ = a.send(method, nil, params) // an error has ended the harness
+	// an error has ended the harness
+	_ = a.send(method, nil, params)
 }
 
 func (a *agent) send(method string, id json.RawMessage, params any) error {
@@ -465,7 +479,8 @@ func (a *agent) refuse() {
 	for {
 		select {
 		case m := <-a.refusals:
-			_ = a.write(m) // an error has ended the harness
+			// an error has ended the harness
+			_ = a.write(m)
 		case <-a.gone:
 			return
 		}

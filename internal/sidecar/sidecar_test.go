@@ -136,7 +136,8 @@ func TestDeathWithinAStep(t *testing.T) {
 	if e.Error.Data.Step != "deploy" || e.Error.Data.Reason == "" || e.Error.Code != 409 {
 		t.Errorf("%+v", e.Error)
 	}
-	p.answers(m, e.Error) // as a program does that does not handle it
+	// as a program does that does not handle it
+	p.answers(m, e.Error)
 	if st := w.outcome(session.OutcomeFailed); st.LastTurn.Error.Kind != "outcome_unknown" {
 		t.Errorf("the turn failed as %+v", st.LastTurn.Error)
 	}
@@ -213,7 +214,8 @@ func TestShutdown(t *testing.T) {
 	m, turn := p.receives("turn")
 	p.stop()
 	seen := map[string]object{}
-	for range 2 { // in any order
+	// in any order
+	for range 2 {
 		m := take(t, "the end", p.asked)
 		var params object
 		if err := json.Unmarshal(m.Params, &params); err != nil {
@@ -363,15 +365,20 @@ func TestMessages(t *testing.T) {
 	p.mu.Lock()
 	p.replies[`"a"`] = old
 	p.mu.Unlock()
-	p.write([]byte(`{"jsonrpc":"1.0","id":"a","method":"ready"}`)) // its id can be replied to
+	// its id can be replied to
+	p.write([]byte(`{"jsonrpc":"1.0","id":"a","method":"ready"}`))
 	if m := take(t, "the reply", old); m.name() != "invalid" {
 		t.Errorf("%+v", m.Error)
 	}
-	p.write(nil) // an empty line is nothing
+	// an empty line is nothing
+	p.write(nil)
 	p.notifies("nonsense", object{})
-	p.notifies("close", object{})               // it stores, so it needs an id
-	p.notifies("turn.usage", object{"turn": 1}) // wrong params
-	p.notifies("cancel", object{"id": "other"}) // no such request
+	// it stores, so it needs an id
+	p.notifies("close", object{})
+	// wrong params
+	p.notifies("turn.usage", object{"turn": 1})
+	// no such request
+	p.notifies("cancel", object{"id": "other"})
 	p.write([]byte(`{"jsonrpc":"2.0","id":"s1","result":1}`))
 	p.write([]byte(`{"jsonrpc":"2.0","id":7,"result":1}`))
 	p.write([]byte(`{"jsonrpc":"2.0","result":1}`))
@@ -456,7 +463,8 @@ func TestSameID(t *testing.T) {
 	p.mu.Lock()
 	p.replies[id], p.methods[id] = reply, "session.state"
 	p.mu.Unlock()
-	p.write([]byte(line)) // it is free again
+	// it is free again
+	p.write([]byte(line))
 	if m := take(t, "the state", reply); m.Error != nil {
 		t.Errorf("%+v", m.Error)
 	}
@@ -479,7 +487,8 @@ func TestNoReader(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				ended <- sidecar.Serve(t.Context(), sidecar.Config{}, in, &stuck{make(chan struct{})})
-				_ = in.Close() // the writer is released
+				// the writer is released
+				_ = in.Close()
 			}()
 			for range c.lines {
 				if _, err := io.WriteString(out, "{\n"); err != nil {
@@ -564,7 +573,8 @@ func TestCompactionFails(t *testing.T) {
 	}
 	w.request("compaction", "compact", object{"by": "ada"})
 	_, compaction := p.receives("compact")
-	p.notifies("cancel", object{"id": json.RawMessage("4")}) // work
+	// work
+	p.notifies("cancel", object{"id": json.RawMessage("4")})
 	_, cancelled := p.receives("compaction.cancelled")
 	if cancelled["compaction"] != compaction["compaction"] {
 		t.Errorf("%v", cancelled)

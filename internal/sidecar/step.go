@@ -102,7 +102,8 @@ func (a *agent) stepEnd(_ context.Context, p StepEnd) (Nothing, error) {
 	s.end <- end
 	<-s.done
 	if _, alone := any(s.err).(*stepFailed); alone {
-		return Nothing{}, nil // its failure is stored: nothing was joined to it
+		// its failure is stored: nothing was joined to it
+		return Nothing{}, nil
 	}
 	return Nothing{}, s.err
 }

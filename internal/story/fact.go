@@ -82,7 +82,8 @@ func (y *Story) flush(c *commit) {
 	noted := len(y.ignored)
 	y.fold(c.Commit, body)
 	if c.late == 0 {
-		return // what is ignored has to be shown
+		// what is ignored has to be shown
+		return
 	}
 	if n := s.Ignored.Count - before; n != uint64(c.late) {
 		y.t.Fatalf("commit %d: %d lines are late, but the fold ignored %d; not shown so far, as ignored or parked: %q",
@@ -146,7 +147,8 @@ func (y *Story) envelope(c *commit, env map[string]any, kind, data string) {
 	data = y.resolve(c.Ref.Session, data)
 	var ids map[string]any
 	if json.Unmarshal([]byte(data), &ids) != nil {
-		ids = nil // some stories are about unreadable data
+		// some stories are about unreadable data
+		ids = nil
 	}
 	switch kind {
 	case "session.claimed":

@@ -42,7 +42,8 @@ func Compare(before, after *session.State, st Style) string {
 	var rows [][]Cell
 	for _, a := range slices.Compact(all) {
 		b, n := was[a], is[a]
-		if b.text == n.text || b.ended && n.text == "" { // the document keeps the last endings only
+		// the document keeps the last endings only
+		if b.text == n.text || b.ended && n.text == "" {
 			continue
 		}
 		rows = append(rows, []Cell{{a.what, Plain}, {orDash(a.id), Plain}, {orDash(cmp.Or(n.name, b.name)), Plain},
@@ -139,7 +140,8 @@ func pending(s *session.State, add func(what, id, name, format string, args ...a
 func policy(s *session.State, add func(what, id, name, format string, args ...any)) {
 	body, err := json.Marshal(s.Policy)
 	keys := map[string]json.RawMessage{}
-	if err != nil || json.Unmarshal(body, &keys) != nil { // nothing in it can fail to encode
+	// nothing in it can fail to encode
+	if err != nil || json.Unmarshal(body, &keys) != nil {
 		return
 	}
 	for key, value := range keys {

@@ -46,7 +46,8 @@ func fields(s *session.State) (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf("document of %s: %w", s.Ref(), err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a greater number than a float64 can hold stays as it is
+	// a greater number than a float64 can hold stays as it is
+	dec.UseNumber()
 	var doc map[string]any
 	if err := dec.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("document of %s: %w", s.Ref(), err)
@@ -59,7 +60,8 @@ func fields(s *session.State) (map[string]json.RawMessage, error) {
 func flatten(all map[string]json.RawMessage, path string, value any) error {
 	var below map[string]any
 	switch v := value.(type) {
-	case nil: // an empty field
+	case nil:
+		// an empty field
 		return nil
 	case map[string]any:
 		below = v
@@ -88,7 +90,8 @@ func byID(list []any) map[string]any {
 	for _, entry := range list {
 		object, _ := entry.(map[string]any)
 		id, _ := object["id"].(string)
-		if entity, _ := object["entity"].(string); entity != "" { // the id of a call may be that of a turn
+		// the id of a call may be that of a turn
+		if entity, _ := object["entity"].(string); entity != "" {
 			id = strings.Join([]string{entity, id}, " ")
 		}
 		if id == "" || all[id] != nil {

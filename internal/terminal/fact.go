@@ -112,7 +112,8 @@ func data(e *events.Event) []byte {
 		return e.Data
 	}
 	body, err := json.Marshal(e.Fact)
-	if err != nil { // an event that was decoded always encodes
+	// an event that was decoded always encodes
+	if err != nil {
 		return nil
 	}
 	return body

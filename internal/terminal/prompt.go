@@ -38,7 +38,8 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 	}
 	status := Column{Name: "STATUS", Spare: 3}
 	if slices.ContainsFunc(bs, func(b *session.Blocker) bool { return !b.Awaits() }) {
-		status.Spare = 0 // it says what became of a prompt
+		// it says what became of a prompt
+		status.Spare = 0
 	}
 	return Table([]Column{{Name: "SESSION", ID: true}, {Name: "PROMPT", ID: true},
 		{Name: "KIND"}, status, {Name: "AGE", Spare: 1}, {Name: "AGENT", Spare: 2}, {Name: "QUESTION", Min: textMin}},

@@ -81,7 +81,8 @@ func (p *paragraph) add(w word) {
 		part := rest
 		if room := p.st.Width - p.used - Width(w.before); !w.whole && Width(rest) > room {
 			part, rest = head(rest, max(room, 1))
-			if part == "" { // a character that is wider than the line
+			// a character that is wider than the line
+			if part == "" {
 				part, rest, _, _ = uniseg.FirstGraphemeClusterInString(rest, -1)
 			}
 		} else {
@@ -181,7 +182,8 @@ func wordEnd(s string, most int) int {
 
 // breakable returns the parts of a word between which a line may end: those of a script without spaces.
 func breakable(s string) []string {
-	if len(s) == 0 || len(s) == Width(s) { // no wide character
+	// no wide character
+	if len(s) == 0 || len(s) == Width(s) {
 		return []string{s}
 	}
 	var parts []string
@@ -190,7 +192,8 @@ func breakable(s string) []string {
 		part, s, _, state = uniseg.FirstLineSegmentInString(s, state)
 		wide := strings.IndexFunc(part, func(r rune) bool { return Width(string(r)) > 1 }) >= 0
 		if n := len(parts); n > 0 && !wide && Width(parts[n-1]) == len(parts[n-1]) {
-			parts[n-1] += part // Latin words within it are not broken at a hyphen
+			// Latin words within it are not broken at a hyphen
+			parts[n-1] += part
 			continue
 		}
 		parts = append(parts, part)

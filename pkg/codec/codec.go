@@ -230,7 +230,8 @@ func Opaque(c *Codec, name string, p *json.RawMessage) {
 		c.odd = true
 		return
 	}
-	*p = bytes.Clone(bytes.TrimSpace(raw)) // as encoding/json does
+	// as encoding/json does
+	*p = bytes.Clone(bytes.TrimSpace(raw))
 }
 
 // Rest is an optional field that encoding/json writes and reads. Use it for rare or opaque values.
@@ -257,7 +258,8 @@ func (c *Codec) value(v any) {
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if c.err = enc.Encode(v); c.err == nil {
-		c.wrote(buf.Bytes()[:buf.Len()-1]) // Encode appends a line feed
+		// Encode appends a line feed
+		c.wrote(buf.Bytes()[:buf.Len()-1])
 	}
 }
 
@@ -281,7 +283,8 @@ func (c *Codec) raw() []byte {
 			}
 		case '"':
 			c.skipString()
-			c.at-- // the loop increments it
+			// the loop increments it
+			c.at--
 		}
 	}
 	c.odd = true

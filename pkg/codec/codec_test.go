@@ -168,7 +168,8 @@ func TestWrittenAsJSON(t *testing.T) {
 		if !bytes.Equal(doc, want) {
 			t.Errorf("%s: written as\n%s\nwant\n%s", name, doc, want)
 		}
-		if !read(t, doc) && name != "numbers" { // encoding/json reads numbers of more than 18 digits
+		// encoding/json reads numbers of more than 18 digits
+		if !read(t, doc) && name != "numbers" {
 			t.Errorf("%s: not read back: %s", name, doc)
 		}
 	}
@@ -247,7 +248,8 @@ func TestReaderStepsAside(t *testing.T) {
 			t.Errorf("%s in place of %s is accepted", c.new, c.old)
 		}
 	}
-	for _, c := range []struct{ old, new string }{ // unusual forms that a reader accepts
+	// unusual forms that a reader accepts
+	for _, c := range []struct{ old, new string }{
 		{`06.12Z"`, `06.120000000Z"`}, {`06.12Z"`, `06.1234567891Z"`}, {`06.12Z"`, `06+02:00"`},
 		{`"text":"t"`, `"text":"\u0074\ud83d\ude00"`}, {`"x":{`, `"y":{`},
 		{`"some":"s"`, `"some":""`}, {`{"k":[1,"]"]}`, ` [ 1 ]`}, {`0.25`, `25e-2`},

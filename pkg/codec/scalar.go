@@ -62,7 +62,8 @@ func appendText(b []byte, text string) []byte {
 		if !plain[text[i]] {
 			w := Writer(b)
 			w.value(text)
-			return w.b[:w.at] // encoding a string cannot fail
+			// encoding a string cannot fail
+			return w.b[:w.at]
 		}
 	}
 	b = append(b, '"')
@@ -196,7 +197,8 @@ func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // Float is a float field without omitempty.
 func Float(c *Codec, name string, p *float64) {
-	const plainMin, plainMax = 1e-6, 1e21 // outside of these, encoding/json writes an exponent
+	// outside of these, encoding/json writes an exponent
+	const plainMin, plainMax = 1e-6, 1e21
 	c.Mark(name)
 	switch abs := math.Abs(*p); {
 	case c.reading:

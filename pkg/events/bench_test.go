@@ -70,7 +70,8 @@ func BenchmarkDecodeBatch(b *testing.B) {
 
 // The ledger reads every commit. This limit keeps the cost of an ordinary one from growing unnoticed.
 func TestAllocationsOfATypicalCommit(t *testing.T) {
-	const decodeMax, encodeMax = 55, 14 // allocations; the race detector adds some
+	// allocations; the race detector adds some
+	const decodeMax, encodeMax = 55, 14
 	r := events.Ref{Harness: "laptop-1", Session: "ses_0123456789abcdef"}
 	evs := typicalCommit(r)
 	body := encode(t, evs...)

@@ -184,7 +184,8 @@ func decodeThoroughly(r Ref, body []byte) ([]Event, error) {
 		evs := make([]Event, len(ws))
 		for i := range ws {
 			evs[i] = ws[i].event(r.Session)
-			evs[i].Derived = false // only the feed may set it
+			// only the feed may set it
+			evs[i].Derived = false
 		}
 		return evs, nil
 	}
@@ -329,7 +330,8 @@ func checkFact(e *Event, session string) error {
 	case want == "" && strings.HasPrefix(string(e.Kind), "session."):
 		want = session
 	case strings.HasPrefix(string(e.Kind), "usage."):
-		return nil // it is about the session and about a turn: both are valid subjects
+		// it is about the session and about a turn: both are valid subjects
+		return nil
 	}
 	if e.Subject != want {
 		return bad("subject", "%.100q, but the data says %.100q", e.Subject, want)

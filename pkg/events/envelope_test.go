@@ -15,7 +15,8 @@ import (
 func TestBatchRoundTrip(t *testing.T) {
 	sent := sampleEvents()
 	sent[1].Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	sent[2].Time = time.Time{} // optional
+	// optional
+	sent[2].Time = time.Time{}
 	body := encode(t, sent...)
 	got := decode(t, body)
 	if len(got) != len(sent) {

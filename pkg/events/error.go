@@ -75,7 +75,8 @@ func (r *Refusal) Body() []byte {
 		v = map[string]string{"reason": r.Message}
 	}
 	body, err := json.Marshal(v)
-	if err != nil { // a Refusal always encodes
+	// a Refusal always encodes
+	if err != nil {
 		return []byte(`{}`)
 	}
 	return body

@@ -52,7 +52,8 @@ func FuzzDecodeBatch(f *testing.F) {
 		if !reflect.DeepEqual(first, second) {
 			t.Fatalf("decoded %+v\nthen    %+v", first, second)
 		}
-		for i := range readable { // but for white space in raw fields, the first journey changes nothing either
+		// but for white space in raw fields, the first journey changes nothing either
+		for i := range readable {
 			readable[i].Data, first[i].Data = nil, nil
 			readable[i].Time, first[i].Time = readable[i].Time.UTC(), first[i].Time.UTC()
 			if !equalJSON(t, readable[i], first[i]) {

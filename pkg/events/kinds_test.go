@@ -66,7 +66,8 @@ func TestTableIsTheContracts(t *testing.T) {
 		t.Fatalf("%d kinds, the contract has %d", len(table), len(lines))
 	}
 	for i, line := range lines {
-		columns := append(strings.Fields(line), "") // the last may be empty
+		// the last may be empty
+		columns := append(strings.Fields(line), "")
 		s := table[i]
 		if string(s.Kind) != columns[0] {
 			t.Fatalf("line %d is %s, in the contract it is %s", i, s.Kind, columns[0])

@@ -78,7 +78,8 @@ type Answer struct {
 
 // MarshalJSON writes options as a list even if it is empty, as the contract requires.
 func (q Question) MarshalJSON() ([]byte, error) {
-	type plain Question // no recursion
+	// no recursion
+	type plain Question
 	if q.Options == nil {
 		q.Options = []Option{}
 	}
@@ -87,7 +88,8 @@ func (q Question) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes selected as a list even if it is empty, as the contract requires.
 func (a Answer) MarshalJSON() ([]byte, error) {
-	type plain Answer // no recursion
+	// no recursion
+	type plain Answer
 	if a.Selected == nil {
 		a.Selected = []string{}
 	}
@@ -154,7 +156,8 @@ func (f PromptRequested) Asked() []Question {
 // decodePromptRequested decodes a prompt even if its questions or its deadline are unreadable: the agent waits in any
 // case. The prompt is then generic, or has no deadline, and the error is the reason.
 func decodePromptRequested(raw json.RawMessage) (Fact, error) {
-	type plainPrompt PromptRequested // no questions, no recursion
+	// no questions, no recursion
+	type plainPrompt PromptRequested
 	var v struct {
 		plainPrompt
 		Questions json.RawMessage `json:"questions"`
@@ -233,7 +236,8 @@ func (f PromptAnswered) Validate() error { return needID("prompt", f.Prompt) }
 
 // MarshalJSON writes answers as a list even if it is empty, as the contract requires.
 func (f PromptAnswered) MarshalJSON() ([]byte, error) {
-	type plain PromptAnswered // no recursion
+	// no recursion
+	type plain PromptAnswered
 	if f.Answers == nil {
 		f.Answers = []Answer{}
 	}

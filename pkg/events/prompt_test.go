@@ -90,7 +90,8 @@ func TestQuestionsNearTheLimit(t *testing.T) {
 		t.Errorf("it cannot be sent on: %v", err)
 	}
 	_, err := events.EncodeBatch([]events.Event{events.New("e1", source(), ref, 1, at, f)})
-	wantField(t, err, "questions") // spelt out, no reader would take them
+	// spelt out, no reader would take them
+	wantField(t, err, "questions")
 }
 
 func TestAnswersOverTheLimit(t *testing.T) {

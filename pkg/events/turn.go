@@ -43,7 +43,8 @@ type Failure struct {
 // UnmarshalJSON accepts any JSON for an error, so that a failed turn always ends. A string, or any other JSON than an
 // object, becomes the text. A field of another type is converted as far as possible.
 func (f *Failure) UnmarshalJSON(raw []byte) error {
-	type plain Failure // no recursion
+	// no recursion
+	type plain Failure
 	*f = Failure{}
 	if json.Unmarshal(raw, (*plain)(f)) == nil {
 		return nil

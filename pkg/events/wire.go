@@ -178,7 +178,8 @@ func (enc *encoder) text(name, value string) {
 	enc.buf.WriteString(`":`)
 	if strings.IndexFunc(value, needsEscape) >= 0 {
 		if err := enc.value(value); err != nil {
-			panic(err) // encoding a string cannot fail
+			// encoding a string cannot fail
+			panic(err)
 		}
 		return
 	}
@@ -193,7 +194,8 @@ func (enc *encoder) value(v any) error {
 	if err := enc.json.Encode(v); err != nil {
 		return err
 	}
-	enc.buf.Truncate(enc.buf.Len() - 1) // Encode appends a line feed
+	// Encode appends a line feed
+	enc.buf.Truncate(enc.buf.Len() - 1)
 	return nil
 }
 

@@ -60,7 +60,8 @@ func wordsMS(text string) int64 {
 	}
 	d, err := time.ParseDuration(found[1])
 	if err != nil {
-		return 0 // out of the range of time.Duration
+		// out of the range of time.Duration
+		return 0
 	}
 	return clampMS(float64(d) / float64(time.Millisecond))
 }

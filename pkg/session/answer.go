@@ -26,7 +26,8 @@ func outputOf(asked []events.Question, answers []events.Answer) json.RawMessage 
 
 func encode(v any) json.RawMessage {
 	b, err := EncodeView(v)
-	if err != nil { // text and lists of it always encode
+	// text and lists of it always encode
+	if err != nil {
 		return json.RawMessage(`null`)
 	}
 	return b

@@ -84,7 +84,8 @@ func BenchmarkFold(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		c[i%2].Seq = s.Seq + 1
-		s.Recent = s.Recent[:min(len(s.Recent), 40)] // the ids come again
+		// the ids come again
+		s.Recent = s.Recent[:min(len(s.Recent), 40)]
 		s.Fold(c[i%2])
 	}
 }

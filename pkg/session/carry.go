@@ -201,7 +201,8 @@ func (f *fold) stillOwed(t *Turn, completed bool) []Carried {
 	}
 	for _, c := range t.Prompts {
 		if p := f.Prompts[c.Prompt]; p != nil && f.inBackground(p) && f.ownerTakesIn(p) {
-			continue // the call continues with the decision
+			// the call continues with the decision
+			continue
 		}
 		list = f.carry(list, c)
 	}
@@ -289,13 +290,15 @@ func (s *State) continues(calls func(Carried) bool) (f events.TurnRequested, ok 
 	for _, id := range s.Carry() {
 		c, _ := s.resolve(id)
 		p := s.Prompts[id]
-		if !calls(c) || p != nil && s.ownerTakesIn(p) { // a call may wait for it that has outlived its turn
+		// a call may wait for it that has outlived its turn
+		if !calls(c) || p != nil && s.ownerTakesIn(p) {
 			continue
 		}
 		turn, l := "", s.LastTurn
 		switch {
 		case l != nil && l.Outcome != OutcomeCompleted && (p == nil || has(l.Prompts, id)):
-			turn = l.ID // it had the decision, and is to have its message and options again
+			// it had the decision, and is to have its message and options again
+			turn = l.ID
 		case p != nil:
 			turn = p.Turn
 		}
@@ -380,7 +383,8 @@ func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
 		if p.Awaits() || s.ownerTakesIn(p) {
-			continue // it waits for a person, or its own process takes it in
+			// it waits for a person, or its own process takes it in
+			continue
 		}
 		if !has(list, id) {
 			list = append(list, p.carried(id))
@@ -411,7 +415,8 @@ func (s *State) brings() []Carried {
 		return nil
 	}
 	list := p.Prompts
-	for _, c := range s.unfinished() { // also what was settled after the request
+	// also what was settled after the request
+	for _, c := range s.unfinished() {
 		if !has(list, c.Prompt) && !s.waitsAsMessage(c.Prompt) {
 			list = append(list[:len(list):len(list)], c)
 		}
@@ -509,7 +514,8 @@ func (f *fold) notPending(prompt string) {
 		next := *p
 		next.Prompts = dropCarried(p.Prompts, prompt)
 		if next.Prompt == prompt && len(next.Prompts) > 0 {
-			next.Prompt = next.Prompts[0].Prompt // it calls for the turn now
+			// it calls for the turn now
+			next.Prompt = next.Prompts[0].Prompt
 		}
 		f.Pending.Turn = &next
 	}

@@ -193,7 +193,8 @@ func TestWorkBrings(t *testing.T) {
 		}
 		return ids
 	}
-	if got := brought(); !slices.Equal(got, []string{"p1"}) { // if t1 fails, the next turn has its answer
+	// if t1 fails, the next turn has its answer
+	if got := brought(); !slices.Equal(got, []string{"p1"}) {
 		t.Errorf("beside the living process: %v", got)
 	}
 	before := f.s.ViewClone()
@@ -262,8 +263,8 @@ func TestCarriedIsInherited(t *testing.T) {
 	f := newFeeder(t)
 	f.append(events.WriterHarness, asking("p1", ""), asking("p2", ""))
 	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
-	f.append(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "",
-		"")) // p2 is settled only here
+	// p2 is settled only here
+	f.append(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "", ""))
 	// as if it was claimed by commits that do not matter here
 	f.s.Epoch, f.s.Owned = f.s.Epoch+1, true
 	f.append(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer,
@@ -319,7 +320,8 @@ func TestAdoptedCallBringsItsDecision(t *testing.T) {
 	f.e(events.PromptRequested{Prompt: "p1", Call: "c1", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverToolResult})
 	f.append(events.WriterLedger, answering("p1"))
-	f.s.Epoch++ // as if it was claimed by commits that do not matter here
+	// as if it was claimed by commits that do not matter here
+	f.s.Epoch++
 	if f.s.HasWork() {
 		t.Error("a process that has adopted nothing is given the decision")
 	}
@@ -362,7 +364,8 @@ func TestDecidedAfterTheRequest(t *testing.T) {
 	}
 	f.orphan()
 	f.claim()
-	f.e(asking("q", "")) // while it waits, no continuation is requested
+	// while it waits, no continuation is requested
+	f.e(asking("q", ""))
 	f.append(events.WriterLedger, answering("p1"))
 	f.append(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
 	f.append(events.WriterLedger, answering("p2"))

@@ -57,12 +57,14 @@ func (l *checks) add(n next) {
 func (s *State) checks() checks {
 	var l checks
 	if !s.Open() {
-		return l // retention reads these documents
+		// retention reads these documents
+		return l
 	}
 	l.add(next{at: s.Deadlines(nil)})
 	l.add(s.retryCheck())
 	l.add(s.compactionCheck())
-	if of, at := s.Silence(time.Time{}, nil); of != "" { // a sign of life that is not in the log delays it
+	// a sign of life that is not in the log delays it
+	if of, at := s.Silence(time.Time{}, nil); of != "" {
 		l.watch(at)
 	}
 	return l
@@ -79,7 +81,8 @@ func (s *State) retryCheck() next {
 		}
 	case s.CompactionFirst():
 	case failed == nil:
-		if s.RetryPlanned() { // overtaken
+		// overtaken
+		if s.RetryPlanned() {
 			return now
 		}
 	case s.LastTurn.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq):

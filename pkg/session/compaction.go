@@ -44,7 +44,8 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
 	case fact.Reason == events.CompactMidStream && f.Turn != nil:
 		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
-	case fact.FollowUp == events.FollowContinue && f.Turn != nil: // it does not know yet that it is to stop
+	case fact.FollowUp == events.FollowContinue && f.Turn != nil:
+		// it does not know yet that it is to stop
 		f.Compaction.Turn = f.Turn.ID
 	case fact.FollowUp == events.FollowContinue && f.LastTurn != nil:
 		f.Compaction.Turn = f.LastTurn.ID
@@ -109,8 +110,9 @@ func (s *State) FollowUp() string {
 		return events.FollowMessage
 	case l.FollowUp != events.FollowContinue:
 		return ""
-	case s.Turn != nil && s.Turn.ID == l.Turn, // it is still to stop
+	case s.Turn != nil && s.Turn.ID == l.Turn,
 		s.Turn == nil && t != nil && t.ID == l.Turn && t.Outcome != OutcomeCompleted && t.Actor != events.ActorPerson:
+		// it is still to stop, or has stopped for the compaction
 		return events.FollowContinue
 	}
 	return ""

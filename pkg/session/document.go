@@ -311,7 +311,8 @@ func EncodeView(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return buf.Bytes()[:buf.Len()-1], nil // without the line feed that Encode ends with
+	// without the line feed that Encode ends with
+	return buf.Bytes()[:buf.Len()-1], nil
 }
 
 // Decode reads a stored document. It fails with [ErrNewerLayout] on one of a newer version: that is for a newer build

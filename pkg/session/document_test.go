@@ -106,8 +106,10 @@ func TestDocumentsAreWrittenAsJSON(t *testing.T) {
 			t.Fatalf("read back as\n%+v, %v, want\n%+v", back, err, thorough)
 		}
 	}
-	check(t, func(n int) int { return min(1, n-1) }) // every field has something in it
-	check(t, func(int) int { return 0 })             // none has
+	// every field has something in it
+	check(t, func(n int) int { return min(1, n-1) })
+	// none has
+	check(t, func(int) int { return 0 })
 	rapid.Check(t, func(t *rapid.T) {
 		check(t, func(n int) int { return below(t, "value", n) })
 	})

@@ -140,18 +140,21 @@ func (f *fold) event(i int) {
 		f.park(i, ParkOutOfRole, fmt.Errorf("%w: %s is not for the %s to say", events.ErrOutOfRole, f.e.Kind,
 			f.c.Writer))
 		return
-	case f.e.Fact == nil || f.e.Fact.Kind() != f.e.Kind: // no decoder makes such an event
+	case f.e.Fact == nil || f.e.Fact.Kind() != f.e.Kind:
+		// no decoder makes such an event
 		f.park(i, ParkMalformed, events.ErrMalformed)
 		return
 	case f.e.Err != nil:
-		f.park(i, ParkMalformed, f.e.Err) // and it stands all the same
+		// the event counts all the same
+		f.park(i, ParkMalformed, f.e.Err)
 	}
 	if why := f.admit(); why != "" {
 		f.ignore(why, spec)
 		return
 	}
 	n := len(f.res.Feed)
-	f.feed(*f.e) // before what it closes by containment
+	// before what it closes by containment
+	f.feed(*f.e)
 	if why := f.apply(); why != "" {
 		f.res.Feed = f.res.Feed[:n]
 		f.ignore(why, spec)
@@ -201,7 +204,8 @@ func (f *fold) admit() string {
 	_, closes := f.e.Fact.(events.SessionClosed)
 	switch {
 	case !f.Opened() && closes && f.c.Writer == events.WriterLedger && f.e.Epoch == 1:
-		return "" // what never began may be cleared away
+		// what never began may be cleared away
+		return ""
 	case !f.Opened():
 		return WhyNotOpen
 	case f.Closed != nil:
@@ -318,7 +322,8 @@ func (f *fold) end(e Ending) {
 		copy(f.Recent, f.Recent[n-RecentMax+1:])
 		f.Recent = f.Recent[:RecentMax-1]
 	}
-	if len(f.Recent) == cap(f.Recent) { // all that this commit ends at once
+	// all that this commit ends at once
+	if len(f.Recent) == cap(f.Recent) {
 		f.Recent = slices.Grow(f.Recent, min(len(f.c.Events), RecentMax-len(f.Recent)))
 	}
 	f.Recent = append(f.Recent, e)

@@ -152,7 +152,8 @@ func (r *Reader) quickly(doc []byte) (*State, bool) {
 // checkHead returns an error for a head that is not one of this build, although it has the same [HeadRules] number.
 func checkHead(raw json.RawMessage) error {
 	if raw == nil {
-		return nil // a document of an older build
+		// a document of an older build
+		return nil
 	}
 	var number struct {
 		V *int `json:"v"`
@@ -163,7 +164,8 @@ func checkHead(raw json.RawMessage) error {
 	case number.V == nil:
 		return fmt.Errorf("head: no number")
 	case *number.V != HeadRules:
-		return nil // another build's, which computes it by other rules
+		// another build's, which computes it by other rules
+		return nil
 	}
 	var h Head
 	if err := json.Unmarshal(raw, &h); err != nil {

@@ -76,7 +76,8 @@ func keys[V any](m map[string]V) []string {
 	for id := range m {
 		ids = append(ids, id)
 	}
-	slices.Sort(ids) // rapid wants a fixed order
+	// rapid wants a fixed order
+	slices.Sort(ids)
 	return ids
 }
 

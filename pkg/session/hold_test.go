@@ -126,7 +126,8 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			facts := d.Facts[:2] // without the request of a turn
+			// without the request of a turn
+			facts := d.Facts[:2]
 			if c.old {
 				facts[0] = events.PromptAnswered{Prompt: "p1", By: "ada"}
 			}

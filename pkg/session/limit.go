@@ -110,7 +110,8 @@ func jsonBytes(text string) int {
 		switch c := text[i]; {
 		case c < ' ':
 			n += escapeBytes - 1
-		case c == '"' || c == '\\' || c == 0xE2: // U+2028 and U+2029 begin with E2 and double
+		case c == '"' || c == '\\' || c == 0xE2:
+			// U+2028 and U+2029 begin with E2 and double
 			n += escapeBytes / 2
 		}
 	}

@@ -112,7 +112,8 @@ func TestLimitPrompts(t *testing.T) {
 	}
 	f.append(events.WriterHarness, many(session.OpenPromptsMax+1, ask)...)
 	f.mustIgnore(1, "limit")
-	f.append(events.WriterHarness, ask(3)) // open: asked again
+	// open: asked again
+	f.append(events.WriterHarness, ask(3))
 	f.mustIgnore(1, "limit")
 	answer := func(i int) events.Fact { return events.PromptAnswered{Prompt: fmt.Sprintf("p%03d", i), By: "ada"} }
 	f.append(events.WriterLedger, many(session.OpenPromptsMax, answer)...)
@@ -429,7 +430,8 @@ func TestLimitCarriedAfterCalls(t *testing.T) {
 			}
 			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d asked for", len(doc), len(f.s.Tools),
 				len(f.s.Prompts), len(f.s.Queue), len(f.s.Pending.Turn.Prompts))
-			const want = 600_000 // what is carried leaves the less room for what is open
+			// what is carried leaves the less room for what is open
+			const want = 600_000
 			if len(doc) > want {
 				t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)
 			}
@@ -485,7 +487,8 @@ func TestLimitInOneCommit(t *testing.T) {
 		held = append(held, events.WaitFor{Call: "c", Child: long("s", i)})
 	}
 	f.append(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
-	f.s.Epoch++ // as after a claim by a process whose commits are left out here
+	// as after a claim by a process whose commits are left out here
+	f.s.Epoch++
 	f.s.Owned = true
 	f.chunk = 400
 	f.append(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
@@ -497,7 +500,8 @@ func TestLimitInOneCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = 415_000 // each call has room for a hold, which none of them uses
+	// each call has room for a hold, which none of them uses
+	const want = 415_000
 	t.Logf("%d bytes: %d calls, %d queued, %d held", len(doc), len(f.s.Tools), len(f.s.Queue), len(f.s.WaitsFor))
 	if len(doc) > want || len(f.s.WaitsFor) != 800 || len(f.s.Queue) != session.QueuedMax {
 		t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)

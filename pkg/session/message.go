@@ -24,11 +24,13 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 		f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	}
 	if !fact.Synthetic {
-		if f.c.Writer != events.WriterHarness { // what a harness takes in may be its own
+		// what a harness takes in may be its own
+		if f.c.Writer != events.WriterHarness {
 			f.personActs()
 		}
 		f.ActiveAt = f.c.At
-		f.Policy.AutoRetry = true // a person who continues wants retries again
+		// a person who continues wants retries again
+		f.Policy.AutoRetry = true
 		f.supersede(fact.Message)
 	}
 	return ""
@@ -47,10 +49,12 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	if p := f.Pending.Turn; p != nil && p.Message == fact.Message {
 		f.Pending.Turn = nil
 		if f.HeldSeq == 0 {
-			f.HeldSeq = p.Held // the answer that had let the queue move is taken back
+			// the answer that had let the queue move is taken back
+			f.HeldSeq = p.Held
 		}
 	}
-	if l := f.LastTurn; l != nil && l.Message == fact.Message { // a stopped request: no turn has had the message
+	// a stopped request: no turn has had the message
+	if l := f.LastTurn; l != nil && l.Message == fact.Message {
 		l.Message, l.MessageSeq = "", 0
 	}
 	for _, id := range sortedKeys(f.Prompts) {

@@ -21,7 +21,8 @@ func (f *feeder) busy(turn string) {
 	if _, kept := f.s.Ended(session.EntityMessage, "m1"); kept {
 		f.t.Fatal("the message's end is still kept: this shows nothing")
 	}
-	again, err := session.Decode(encoded(f.t, f.s)) // the document is all there is
+	// the document is all there is
+	again, err := session.Decode(encoded(f.t, f.s))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -141,7 +141,8 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	}
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
 	if f.ownsCall(p.Call) {
-		p.Epoch = f.Epoch // the process that has adopted the call takes the decision in
+		// the process that has adopted the call takes the decision in
+		p.Epoch = f.Epoch
 	}
 	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
 		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call, Tool: p.Tool})
@@ -227,7 +228,8 @@ func (f *fold) promptAttended(id string) string {
 	case p == nil || p.Status == Awaiting:
 		return WhyUnknown
 	case p.Turn != "" && f.openTurn(p.Turn) == "" && f.Tools[p.Call] == nil:
-		return WhyTurnEnded // what waited for it ends with the turn: another turn brings it
+		// what waited for it ends with the turn: another turn brings it
+		return WhyTurnEnded
 	}
 	p.Epoch, p.Unattended = f.Epoch, false
 	f.notPending(id)

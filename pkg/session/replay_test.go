@@ -150,7 +150,8 @@ func (h *replay) render(s *session.State) *views {
 		h.t.Fatal(err)
 	}
 	if w != nil {
-		w.Seq = 0 // alone no difference
+		// alone no difference
+		w.Seq = 0
 	}
 	v.work = h.text(w)
 	return v

@@ -249,10 +249,12 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 		f.Options, f.Message = s.Turn.Options, orElse(message, s.Turn.Message)
 	case s.LastTurn != nil && s.LastTurn.ID == ofTurn:
 		f.Options = s.LastTurn.Options
-		if s.LastTurn.Outcome != OutcomeCompleted { // its agent has done what the message asked for
+		// its agent has done what the message asked for
+		if s.LastTurn.Outcome != OutcomeCompleted {
 			f.Message = orElse(message, s.LastTurn.Message)
 		}
-	case s.LastTurn != nil: // the turn that asked is not kept: the session continues as it ran last
+	case s.LastTurn != nil:
+		// the turn that asked is not kept: the session continues as it ran last
 		f.Options = s.LastTurn.Options
 	}
 	return s.Naming(f)
@@ -273,7 +275,8 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 	}
 	turns := s.toStop()
 	switch {
-	case len(turns) == 0 && s.follows(): // the session has had no turn
+	case len(turns) == 0 && s.follows():
+		// the session has had no turn
 		first := s.firstTurn()
 		return Decision{Facts: []events.Fact{first, events.TurnStopRequested{Turn: first.Turn,
 			Actor: events.ActorPerson, By: w.By, Reason: w.Reason}}}, nil
@@ -282,7 +285,8 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 	}
 	if p := s.Pending.Stop; len(turns) == 1 && p.Of(turns[0]) && p.Actor == events.ActorPerson &&
 		!s.begins() {
-		return Decision{Seq: p.Seq}, nil // that stop holds all that this one would hold
+		// that stop holds all that this one would hold
+		return Decision{Seq: p.Seq}, nil
 	}
 	var d Decision
 	for _, turn := range turns {
@@ -341,7 +345,8 @@ func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn
 	switch {
 	case s.Turn != nil:
-		return false // a stop of that turn ends what follows
+		// a stop of that turn ends what follows
+		return false
 	case !s.CompactionOpen():
 		return s.FollowUp() != ""
 	}

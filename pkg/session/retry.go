@@ -29,7 +29,8 @@ func (s *State) RetryEnds(failed *events.Failure, attempt int) string {
 	switch {
 	case s.LastTurn.Actor == events.ActorPerson:
 		return RetryStopped
-	case !failure.Retryable(failed.Kind), !failure.SendRetryable(failed.Kind): // a failed send is a failed turn, too
+	case !failure.Retryable(failed.Kind), !failure.SendRetryable(failed.Kind):
+		// a failed send is a failed turn, too
 		return failed.Kind
 	case interrupted && p.Resume != events.ResumeAuto:
 		return RetryHeld

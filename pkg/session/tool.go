@@ -74,7 +74,8 @@ func (f *fold) adoptCall(call string) {
 		f.unhold(call)
 		for _, p := range f.Prompts {
 			if p.Call == call && !p.Awaits() {
-				p.Epoch = f.Epoch // the process that has the call takes the decision in
+				// the process that has the call takes the decision in
+				p.Epoch = f.Epoch
 			}
 		}
 	}
@@ -110,7 +111,8 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 			}
 			f.deliver(id, f.c.At)
 			if f.c.Writer == events.WriterHarness {
-				f.notCarried(id) // the harness has ended the call with it
+				// the harness has ended the call with it
+				f.notCarried(id)
 				had = had || settled
 			}
 		}
@@ -121,7 +123,8 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 	if t := f.Turn; t != nil && f.c.Writer == events.WriterHarness {
 		for _, c := range t.Prompts {
 			if e := f.ended(EntityPrompt, c.Prompt); e != nil && e.Call == call {
-				f.notCarried(c.Prompt) // likewise; there was a receipt before
+				// likewise; there was a receipt before
+				f.notCarried(c.Prompt)
 			}
 		}
 	}

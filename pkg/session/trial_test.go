@@ -29,7 +29,8 @@ func TestTrialIsTheFold(t *testing.T) {
 			}
 			ignored, parked := s.Ignored.Count, s.Parked
 			s.Fold(c)
-			if c.Err != nil { // parked whole
+			// parked whole
+			if c.Err != nil {
 				parked++
 			}
 			got := trial.State()

@@ -103,9 +103,11 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		fact = p.completed(fact)
 		prompts, asked = p.Prompts, p.Seq
 	}
-	said := f.MessageSeq(fact.Message) // while all who know are still there
+	// while all who know are still there
+	said := f.MessageSeq(fact.Message)
 	if said != 0 && asked == f.c.Seq {
-		asked = said // what was decided after a person's message is newer than its turn
+		// what was decided after a person's message is newer than its turn
+		asked = said
 	}
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts, fact.Message) {
 		prompts = f.carry(prompts, c)
@@ -128,7 +130,8 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
 		f.overtake(asked)
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
-		f.Retry = f.Retry.counters() // this is it, also by hand after it was given up
+		// this is it, also by hand after it was given up
+		f.Retry = f.Retry.counters()
 	case f.Retry.State == RetryStarting || fact.Cause == events.CauseAnswer:
 		f.setRetryAside()
 	}
@@ -217,7 +220,8 @@ func (f *fold) replaceTurn(continued string) {
 	switch {
 	case continued == t.ID:
 		outcome, reason = OutcomeContinued, ""
-	case t.Epoch == f.Epoch: // the process that drops its turn keeps what it has
+	case t.Epoch == f.Epoch:
+		// the process that drops its turn keeps what it has
 		t.Prompts = slices.DeleteFunc(slices.Clone(t.Prompts), f.hadByOwner)
 	}
 	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
@@ -264,7 +268,8 @@ func (f *fold) adoptTurn() {
 		}
 	}
 	if p := f.Pending.Turn; p != nil && p.OfTurn == t.ID {
-		if f.personAsked() { // the person has continued the session, as if the requested turn had begun
+		// the person has continued the session, as if the requested turn had begun
+		if f.personAsked() {
 			f.StoppedSeq = 0
 		}
 		f.Pending.Turn = nil
@@ -348,7 +353,8 @@ func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) s
 	}
 	if outcome == OutcomeCompleted {
 		f.Retry, f.HeldSeq = Retry{}, 0
-		if held != 0 { // otherwise a person has continued the session since the stop
+		// otherwise a person has continued the session since the stop
+		if held != 0 {
 			f.HeldSeq = f.StoppedSeq
 		}
 		f.dropNeedless()
@@ -388,7 +394,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	if !open && !past && !(person && planned) {
 		return WhyUnknown
 	}
-	if open || f.Owned { // the owner may begin by itself what was requested, before it reads the stop
+	// the owner may begin by itself what was requested, before it reads the stop
+	if open || f.Owned {
 		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax),
 			Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
 	}
@@ -405,7 +412,8 @@ func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 	p := f.Pending.Turn
 	took := p != nil
 	if took {
-		prompts := f.brings() // also what the turn before had, which is forgotten now
+		// also what the turn before had, which is forgotten now
+		prompts := f.brings()
 		f.Pending.Turn = nil
 		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
 		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
@@ -438,7 +446,8 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	held := f.HeldSeq
 	why := f.turnEnds(fact.Turn, OutcomeStopped, fact.Reason, nil)
 	if why == "" && f.LastTurn.Actor != events.ActorPerson && fact.Actor == events.ActorCompaction {
-		f.HeldSeq = held // it continues by itself
+		// it continues by itself
+		f.HeldSeq = held
 	}
 	switch {
 	case why == "" && f.LastTurn.Actor == events.ActorPerson:
@@ -485,7 +494,8 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 		MessageSeq: t.MessageSeq, Prompts: prompts,
 		Options: t.Options, Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	if p := f.Pending.Stop; p.Of(t.ID) && outcome != OutcomeCompleted {
-		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
+		// however it ended: it was not to go on
+		f.LastTurn.Actor = p.Actor
 	}
 	if outcome != OutcomeContinued && f.LastTurn.Actor != events.ActorPerson {
 		// after a person's stop the queue waits since that was asked for: what was said after it is newer
@@ -494,6 +504,7 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil
 	if !f.Owned {
-		f.dropReceipt() // no process ran it any more
+		// no process ran it any more
+		f.dropReceipt()
 	}
 }

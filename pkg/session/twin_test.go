@@ -399,7 +399,8 @@ func (w *twin) owner() (turn string, epoch, ofTurn uint64, owned bool) {
 		case events.PromptRequested:
 			p := (&twin{written: w.written[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
 				ended: map[string]string{}}).prompts()[f.Prompt]
-			if p.turn != "" && !w.calls[i][p.call] { // a call in the background does not adopt its turn
+			// a call in the background does not adopt its turn
+			if p.turn != "" && !w.calls[i][p.call] {
 				ofTurn = w.written[i].Epoch
 			}
 		}
@@ -481,7 +482,8 @@ func (w *twin) retryAtStart(i int, f events.TurnStarted, state string) string {
 		}
 	}
 	switch {
-	case i > 0 && w.turn[i-1] == f.Turn: // adopted, or the same again
+	case i > 0 && w.turn[i-1] == f.Turn:
+		// adopted, or the same again
 		return state
 	case !synthetic && f.Message != "" &&
 		(f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == ""):

@@ -412,7 +412,8 @@ func (s *State) work(src Source, bytesMax int) (*Work, error) {
 		return w, err
 	}
 	list := s.brings()
-	if named := w.Turn.Prompt; named != "" && !has(list, named) { // the harness has it, or a person has taken it back
+	// the harness has it, or a person has taken it back
+	if named := w.Turn.Prompt; named != "" && !has(list, named) {
 		w.Turn.Prompt = ""
 		if len(list) > 0 {
 			w.Turn.Prompt = list[0].Prompt

@@ -180,7 +180,8 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 	c.compaction(c.b, cfg)
 	c.compaction(natstest.Bus(t, s), cfg)
 	for i, r := range refs {
-		if i == 2 { // a person uses it while another one is compacted
+		// a person uses it while another one is compacted
+		if i == 2 {
 			continue
 		}
 		st := c.until(r, "its place", (*session.State).CompactionOpen)

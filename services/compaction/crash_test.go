@@ -163,7 +163,8 @@ func (g *stage) compaction() {
 				stored = g.put(events.WriterCompaction, source, st, d.Facts...)
 			})
 		}
-		if !stored { // another writer was first: read and decide again
+		// another writer was first: read and decide again
+		if !stored {
 			st = g.s.Clone()
 			continue
 		}

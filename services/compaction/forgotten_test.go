@@ -19,6 +19,7 @@ type visit = func(events.Commit) error
 // is taken once: the reply has its place, other content under its id is refused, and nothing is appended. A message
 // under a new id reads what is new since the last look, and not the whole log. A withdrawal of such a message has the
 // reply that it had before.
+// The last turn and the pending turn are those of m2, another message.
 func TestSentAgainLongAgo(t *testing.T) {
 	c := start(t)
 	s, _ := c.compaction(c.b, Default())
@@ -52,7 +53,7 @@ func TestSentAgainLongAgo(t *testing.T) {
 	}
 	withdrawn, err := withdraw("m0")
 	c.check(err)
-	takes("m2") // last turn and pending turn are those of another message
+	takes("m2")
 	reads := 0
 	s.had = control.NewHistory(func(ctx context.Context, r events.Ref, from uint64, fn visit) error {
 		return c.b.Log.Each(ctx, r, from, func(c events.Commit) error {

@@ -212,13 +212,15 @@ func (k *idlers) findUnderWay(ctx context.Context) error {
 	err := k.s.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		h, err := session.ReadHead(e.Value)
 		if err != nil || !h.Owned || h.Phase != session.Compacting && h.Phase != session.Waiting {
-			return nil // the phase of a compaction that runs is one of these
+			// the phase of a compaction that runs is one of these
+			return nil
 		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.CompactionOpen() && st.Compaction.Reason == events.CompactIdle && st.Owned {
 			under[st.Ref()] = underWay{id: st.Compaction.ID, since: time.Now()}
 		}
-		return nil // the ledger reports documents that cannot be read
+		// the ledger reports documents that cannot be read
+		return nil
 	})
 	k.mu.Lock()
 	k.under = under

@@ -128,7 +128,8 @@ func (r *random) rest() {
 		if calm++; r.s.Seq != before {
 			calm = 0
 		}
-		if calm == 4 && len(r.s.Queue) > 0 { // it waits for a person
+		// it waits for a person
+		if calm == 4 && len(r.s.Queue) > 0 {
 			r.n++
 			r.asked = append(r.asked, message(r.s.Ref(), fmt.Sprint("go-on-", r.n)))
 		}
@@ -202,7 +203,8 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 			case events.TurnStarted:
 				p := before.Pending.Turn
 				if p == nil || p.ID != f.Turn || p.Message == "" || became[p.Message] == "delivered" && p.OfTurn != "" {
-					return // it has no message, or continues one
+					// it has no message, or continues one
+					return
 				}
 				if before.Queue[0].ID != p.Message && p.Prompt == "" {
 					rt.Fatalf("message %s goes before %s:\n%s", p.Message, before.Queue[0].ID, r.history())

@@ -59,7 +59,8 @@ func sentBefore(s *session.State, w request.Send, src session.Source) (uint64, e
 		seq, stands.At = s.Queue[i].Seq, s.Queue[i].At
 	} else if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
 		seq, stands.At, stands.Status, stands.Reason = e.OpenedSeq, e.At, e.Outcome, e.Reason
-	} else if seq = s.MessageSeq(w.Message); seq != 0 { // a turn has it that has ended so much since
+	} else if seq = s.MessageSeq(w.Message); seq != 0 {
+		// a turn has it that has ended so much since
 		stands.Status = session.OutcomeDelivered
 	} else {
 		return 0, nil
@@ -93,7 +94,8 @@ func canonicalJSON(raw json.RawMessage) ([]byte, error) {
 	}
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // numbers of twenty digits that differ in the last one are different
+	// numbers of twenty digits that differ in the last one are different
+	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}

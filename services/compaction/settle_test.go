@@ -28,7 +28,8 @@ func (r *random) settle() {
 	for calm := 0; calm < settleRounds; r.round++ {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
-		for _, id := range sortedKeys(r.s.Tools) { // tools complete
+		// tools complete
+		for _, id := range sortedKeys(r.s.Tools) {
 			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch &&
 				!slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool {
 					return r.s.Prompts[p].Call == id

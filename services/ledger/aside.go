@@ -337,7 +337,8 @@ func (f *folder) listNotes(ctx context.Context, fn func(events.Ref, kv.Entry) er
 	err := f.bus.KV.List(ctx, kv.State, events.AsideKeys(), func(e kv.Entry) error {
 		r, err := events.ParseAsideKey(e.Key)
 		if err != nil {
-			return nil // not written by a ledger
+			// not written by a ledger
+			return nil
 		}
 		return fn(r, e)
 	})
@@ -359,7 +360,8 @@ func (f *folder) learnAside(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if note.Behind { // what was delivered to the process before is in no note
+		// what was delivered to the process before is in no note
+		if note.Behind {
 			note.To = max(note.To, acked)
 		}
 		f.apart.mu.Lock()
@@ -392,7 +394,8 @@ func (f *folder) findNotes(ctx context.Context, before map[events.Ref]uint64) (m
 		defer f.apart.mu.Unlock()
 		if f.apart.of[r] == nil && f.active.Load() {
 			f.apart.of[r] = &waiting{note: note, rev: e.Rev, last: note.To}
-			f.cache.drop(r) // its document changes
+			// its document changes
+			f.cache.drop(r)
 			f.log.Warn().Str("session", r.String()).Msg("a note of another process: the session is folded apart")
 		}
 		return nil
@@ -407,7 +410,8 @@ func (f *folder) workApart(ctx context.Context) error {
 	var unknown map[events.Ref]uint64
 	readAt := time.Now().Add(f.readNotesEvery)
 	for {
-		now := time.Now() // only schedules attempts
+		// only schedules attempts
+		now := time.Now()
 		if f.active.Load() && !readAt.After(now) {
 			found, err := f.findNotes(ctx, unknown)
 			if err != nil && ctx.Err() == nil {
@@ -465,7 +469,8 @@ func (a *apart) due(now time.Time, next *time.Duration) []events.Ref {
 func (a *apart) first(now time.Time, next *time.Duration) (first events.Ref, ok bool) {
 	for r, w := range a.of {
 		switch {
-		case w.busy || a.under[r.Harness] >= asideOfOneMax: // the end of an attempt is news
+		case w.busy || a.under[r.Harness] >= asideOfOneMax:
+			// the end of an attempt is news
 		case w.next.After(now):
 			*next = min(*next, w.next.Sub(now))
 		case !ok || a.served[r.Harness] < a.served[first.Harness],
@@ -504,7 +509,8 @@ func (f *folder) retry(ctx context.Context, r events.Ref, err error) {
 	w.busy = false
 	w.note.Reason = err.Error()
 	if w.note.Failures++; errors.Is(err, errBusy) {
-		w.note.Failures = 0 // the document was made from the log
+		// the document was made from the log
+		w.note.Failures = 0
 	}
 	pause := asidePauseMax
 	if n := max(w.note.Failures-1, 0); n < 6 {
@@ -520,7 +526,8 @@ func (f *folder) retry(ctx context.Context, r events.Ref, err error) {
 	}
 	// only over the note that is there: another process may have removed it
 	rev, err = f.bus.KV.Store(ctx, kv.State, events.AsideKey(r), body, rev)
-	if errors.Is(err, bus.ErrLostRace) { // or an earlier write had an unknown outcome
+	// or an earlier write had an unknown outcome
+	if errors.Is(err, bus.ErrLostRace) {
 		var e kv.Entry
 		e, err = f.bus.KV.Load(ctx, kv.State, events.AsideKey(r))
 		rev = e.Rev

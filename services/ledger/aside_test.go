@@ -228,7 +228,8 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(fed) < 42 { // two sessions are opened with a call each
+	// two sessions are opened with a call each
+	for len(fed) < 42 {
 		m, err := sub.NextMsg(patience)
 		if err != nil {
 			t.Fatalf("%d calls fed: %v", len(fed), err)
@@ -858,7 +859,8 @@ func TestANoteThatCannotBeRead(t *testing.T) {
 	for _, body := range []string{"{", "null", `{"harness":"h1","session":"other","behind":true}`} {
 		w := newWorld(t)
 		w.open(ref)
-		w.settle(Default()) // a rebuild feeds nothing
+		// a rebuild feeds nothing
+		w.settle(Default())
 		key := events.AsideKey(ref)
 		if _, err := w.bus.KV.Store(t.Context(), kv.State, key, []byte(body), 0); err != nil {
 			t.Fatal(err)
@@ -942,7 +944,8 @@ func TestASetAsideDocumentThatStands(t *testing.T) {
 	if err := w.bus.Log.PurgeSession(t.Context(), ref, w.seq[ref]); err != nil {
 		t.Fatal(err)
 	}
-	w.forge(ref, func(st *session.State) { st.Seq++ }) // and its end
+	// the log has lost the end of the session, too
+	w.forge(ref, func(st *session.State) { st.Seq++ })
 	w.append(other, events.SessionOpened{Incarnation: "1"})
 	if err := l.fold.owe(t.Context(), Aside{Ref: ref, Behind: true, From: 1, To: 3, Reason: "odd"}); err != nil {
 		t.Fatal(err)

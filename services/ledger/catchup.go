@@ -35,7 +35,8 @@ func (f *folder) passes(ctx context.Context, r events.Ref, pass func(*catcher) e
 		if !done {
 			continue
 		}
-		if rev == 0 { // this process is no longer the active one
+		// this process is no longer the active one
+		if rev == 0 {
 			return nil
 		}
 		if err := f.bus.KV.Delete(ctx, kv.State, events.AsideKey(r), rev); err != nil &&
@@ -72,7 +73,8 @@ func (a *apart) finished(r events.Ref, was Aside, last, upTo uint64) (rev uint64
 		return 0, true
 	case w.note.From < was.From || w.note.To > was.To:
 		return 0, false
-	case w.note.Behind && w.last > last: // the next pass has only that to do
+	case w.note.Behind && w.last > last:
+		// the next pass has only that to do
 		w.note.From, w.note.To = upTo+1, max(w.last, upTo)
 		return 0, false
 	}
@@ -195,7 +197,8 @@ func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 		return c.errAhead()
 	case !reached:
 		return c.afterLoss(ctx)
-	case !whole && doc.Seq > 0: // the missing part can be left out of a view
+	case !whole && doc.Seq > 0:
+		// the missing part can be left out of a view
 		c.st = doc
 		return c.forward(ctx)
 	}
@@ -209,7 +212,8 @@ func (c *catcher) afterLoss(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if x == nil { // the log has everything: the next attempt reads it
+	// the log has everything: the next attempt reads it
+	if x == nil {
 		return c.errAhead()
 	}
 	if c.st, c.rev, err = loadDoc(ctx, c.f.bus.KV, c.note.Ref); err != nil {
@@ -260,7 +264,8 @@ func (c *catcher) store(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil || c.st.Seq == 0 {
 		return err
 	}
-	if c.rev == 0 && isTombstone(c.st) { // retention has removed the document
+	// retention has removed the document
+	if c.rev == 0 && isTombstone(c.st) {
 		return nil
 	}
 	value, err := c.st.Encode()

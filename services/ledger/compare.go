@@ -54,7 +54,8 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 		err := l.bus.KV.List(ctx, kv.State, filter, func(e kv.Entry) error {
 			r, err := events.ParseViewKey(e.Key)
 			if err != nil {
-				return nil // not an entry of a view
+				// not an entry of a view
+				return nil
 			}
 			v := shown{rev: e.Rev}
 			if json.Unmarshal(e.Value, &v) != nil || v.Harness != r.Harness || v.Session != r.Session {
@@ -82,11 +83,13 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 			documents[r] = true
 		}
 		if err != nil {
-			return nil // not a session
+			// not a session
+			return nil
 		}
 		h, err := session.ReadHead(e.Value)
 		if err != nil || have[r] == nil && !h.Views {
-			return nil // nearly all: they have no entry, and need none
+			// nearly all: they have no entry, and need none
+			return nil
 		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.SettledKeptFor, now) {
@@ -104,7 +107,8 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 	return removed + len(wrong), each(ctx, rebuildsAtOnceMax, wrong, func(ctx context.Context, r events.Ref) error {
 		_, _, err := l.rebuildSession(ctx, r)
 		if errors.Is(err, errLost) {
-			return nil // the survey reports it
+			// the survey reports it
+			return nil
 		}
 		return err
 	})

@@ -12,7 +12,8 @@ import (
 
 // The counters have the number of folded, stored, fed and parked items.
 func TestCounts(t *testing.T) {
-	const deliveredAgain = 500 * time.Millisecond // a shorter pause proves nothing
+	// a shorter pause proves nothing
+	const deliveredAgain = 500 * time.Millisecond
 	natstest.RetryStalled(t, deliveredAgain, func() error {
 		w := newWorld(t)
 		r := events.Ref{Harness: "h", Session: "s"}
@@ -24,7 +25,8 @@ func TestCounts(t *testing.T) {
 			return l.Counts()["commits"] >= 3 && l.Counts()["parked"] >= 1
 		})
 		got := l.Counts()
-		batches := got["batches"] // depends on the delivery
+		// depends on the delivery
+		batches := got["batches"]
 		want := map[string]uint64{"batches": batches, "batches_failed": 0, "takeovers": 1, "commits": 3,
 			"documents": batches, "facts_fed": 4, "parked": 1, "parked_late": 0, "park_failed": 0,
 			"set_aside": 0, "set_aside_back": 0, "documents_mended": 0, "clock_steps": 0}

@@ -65,7 +65,8 @@ func TestFeed(t *testing.T) {
 	w.append(ref, events.TurnCompleted{Turn: "t1"})
 	ms := w.delivered(4)
 	st := session.New(ref)
-	for i := range 3 { // as the predecessor did
+	// as the predecessor did
+	for i := range 3 {
 		c := w.bus.Log.Decode(ms[i])
 		st.Fold(&c)
 	}

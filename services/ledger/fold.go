@@ -78,7 +78,8 @@ func (f *folder) Takeover(ctx context.Context) error {
 	for _, due := range []chan struct{}{f.tookOver, f.surveyDue} {
 		select {
 		case due <- struct{}{}:
-		default: // the last comparison is still to come
+		default:
+			// the last comparison is still to come
 		}
 	}
 	return nil
@@ -101,7 +102,8 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	switch {
 	case err == nil:
 		f.lost = 0
-	case errors.Is(err, bus.ErrLostRace) && f.lost < lostInARowMax: // another process is active, or a rebuild
+	case errors.Is(err, bus.ErrLostRace) && f.lost < lostInARowMax:
+		// another process is active, or a rebuild
 		f.lost++
 	case len(ts) > 0 && !general(ctx, err):
 		err = f.oneByOne(ctx, ts, err)
@@ -206,7 +208,8 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []park.Parked) {
 		c := f.bus.Log.Decode(m)
 		if err := c.Ref.Validate(); err != nil {
 			if c.Err != nil {
-				err = c.Err // why it names no session
+				// why it names no session
+				err = c.Err
 			}
 			strays = append(strays, strayParked(c.Ref.Harness, m, err))
 			continue

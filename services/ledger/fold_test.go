@@ -185,7 +185,8 @@ func TestAPausedLedgerOverwritesNothing(t *testing.T) {
 	if !bytes.Equal(doc, w.load(events.SessionKey(ref))) {
 		t.Error("the document was overwritten")
 	}
-	w.fold(old, ms[1:]...) // it has an empty cache, and nothing is left to do
+	// it has an empty cache, and nothing is left to do
+	w.fold(old, ms[1:]...)
 }
 
 func TestAGapIsReadFromTheLog(t *testing.T) {
@@ -200,7 +201,8 @@ func TestAGapIsReadFromTheLog(t *testing.T) {
 	if err != nil || st.Commits != 3 || st.Tools["c1"] == nil || st.Tools["c2"] == nil {
 		t.Errorf("%v %+v", err, st)
 	}
-	w.fold(f, ms[1]) // late
+	// late
+	w.fold(f, ms[1])
 	if st, _ := session.Decode(w.load(events.SessionKey(ref))); st.Commits != 3 {
 		t.Errorf("commits %d", st.Commits)
 	}
@@ -336,10 +338,12 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, newer) {
 		t.Errorf("it was overwritten: %s", got)
 	}
-	if r := w.ask("list", struct{}{}, nil); r != nil { // it serves by now
+	// it serves by now
+	if r := w.ask("list", struct{}{}, nil); r != nil {
 		t.Fatal(r)
 	}
-	for i, m := range stored(t, w.server.URL(), w.bus.Cell().ParkedStream()) { // its commits are parked for an operator
+	// its commits are parked for an operator
+	for i, m := range stored(t, w.server.URL(), w.bus.Cell().ParkedStream()) {
 		if i >= 2 || !strings.Contains(m.Subject, parkNewer) {
 			t.Errorf("parked %s %v", m.Subject, m.Header)
 		}

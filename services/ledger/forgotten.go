@@ -25,7 +25,8 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 		return session.Decision{}, unknown
 	}
 	st, seen := session.New(who.ref), uint64(0)
-	var then *session.State // just after its end
+	// just after its end
+	var then *session.State
 	err = l.bus.Log.Each(ctx, who.ref, 0, func(c events.Commit) error {
 		st.Fold(&c)
 		// one commit ends a prompt again whose answer is taken back after its turn

@@ -57,7 +57,8 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 		g.waiting = slices.Delete(g.waiting, at, at+1)
 	}
 	g.mu.Unlock()
-	if at < 0 { // it got a place meanwhile
+	// it got a place meanwhile
+	if at < 0 {
 		g.leave(w.who)
 	}
 	return nil, events.Unavailable(g.busy)

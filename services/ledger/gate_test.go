@@ -78,7 +78,8 @@ func TestAnAskerHasAPartOfAGate(t *testing.T) {
 	wait("bob", 2)
 	wait("eve", 1)
 	other()
-	for _, want := range []string{"bob", "eve", "bob"} { // and none of ann, who has a place
+	// none is of ann, who has a place
+	for _, want := range []string{"bob", "eve", "bob"} {
 		e := <-order
 		if e.who != want {
 			t.Errorf("%s enters, want %s", e.who, want)
@@ -108,8 +109,10 @@ func TestAWaiterThatGivesUpKeepsNoPlace(t *testing.T) {
 			}
 		}()
 		natstest.Until(t, "the request to wait", func() bool { return g.waiters() == 1 })
-		cancel() // the request wakes up
-		leave()  // and has a place before it looks
+		// the request wakes up
+		cancel()
+		// it has a place before it looks
+		leave()
 		<-done
 		if g.total != 0 || len(g.working) != 0 || g.waiters() != 0 {
 			t.Fatalf("left over: %+v", g)

@@ -170,7 +170,8 @@ func (w *world) ask(verb string, req, reply any) *events.Refusal {
 		switch {
 		case err == nil:
 			return nil
-		case ok && refusal.Code == 503 && ctx.Err() == nil: // the service is starting
+		case ok && refusal.Code == 503 && ctx.Err() == nil:
+			// the service is starting
 			continue
 		case ok:
 			return refusal

@@ -122,8 +122,10 @@ func TestListWhileDocumentsChange(t *testing.T) {
 			break
 		}
 		if pages == 1 {
-			change("session.h.0") // it was listed
-			change("session.h.9") // it is still to come
+			// it was listed
+			change("session.h.0")
+			// it is still to come
+			change("session.h.9")
 		}
 	}
 	if len(seen) != 10 || seen[`"session.h.0"`] != 2 || seen[`"session.h.9"`] != 1 {

@@ -30,7 +30,8 @@ func (w *world) watch(ctx context.Context, refs ...events.Ref) *appearing {
 		keys[i] = events.SessionKey(r)
 	}
 	go func() {
-		_ = w.bus.KV.Watch(ctx, kv.State, keys, func(u kv.Update) error { // until the test ends
+		// until the test ends
+		_ = w.bus.KV.Watch(ctx, kv.State, keys, func(u kv.Update) error {
 			if !u.Ready {
 				a.seen <- u.Entry
 			}

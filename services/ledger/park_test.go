@@ -46,7 +46,8 @@ func TestParkedOnce(t *testing.T) {
 	fact := `{"specversion":"1.0","id":"x","source":"/harness/h/1","type":"holdfast.turn.started","subject":"t",` +
 		`"session":"s","epoch":1,"data":{"turn":` + strings.Repeat("7", 80) + `}}`
 	body := "[" + strings.Repeat(fact+",", events.CommitFactsMax-1) + fact + "]"
-	const commits = 20 // of 430 KB each
+	// of 430 KB each
+	const commits = 20
 	f := w.folder()
 	var ms []bus.Message
 	for i := range commits {

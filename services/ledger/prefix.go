@@ -84,7 +84,8 @@ func prefix(ctx context.Context, b *bus.Bus, r events.Ref, at uint64) (*session.
 			first = c.Seq
 		}
 		switch {
-		case c.Guarded && c.Guard > st.Seq && c.Guard <= at: // also if this commit itself is behind the place
+		case c.Guarded && c.Guard > st.Seq && c.Guard <= at:
+			// also if this commit itself is behind the place
 			return fmt.Errorf("%w: %s: commit %d is missing", bus.ErrLogBehind, r, c.Guard)
 		case c.Seq > at:
 			return errEnough
@@ -126,7 +127,8 @@ func (l *Ledger) at(ctx context.Context, q request.Get) (request.Document, error
 	switch {
 	case st.Seq == 0:
 		return request.Document{}, events.NotFound("session", q.Ref.String())
-	case isTombstone(st): // the document was removed, too
+	case isTombstone(st):
+		// the document was removed, too
 		return request.Document{}, purgedBefore(q.Ref, st.Closed.Seq)
 	}
 	if st.Seq > q.At {

@@ -103,7 +103,8 @@ func TestEveryPrefixOfStories(t *testing.T) {
 			if words[0] != "facts" {
 				continue
 			}
-			if bytes.Contains(f.Data, []byte("$")) { // it names what a request has appended
+			// it names what a request has appended
+			if bytes.Contains(f.Data, []byte("$")) {
 				break
 			}
 			name := story.Main

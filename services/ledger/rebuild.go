@@ -173,7 +173,8 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 	case g.state.Seq == 0 || x != nil && isTombstone(g.state):
 		return l.removeDocument(ctx, r, e, doc)
 	case isTombstone(g.state):
-		return false, 0, nil // its document went before, or goes with retention
+		// its document went before, or goes with retention
+		return false, 0, nil
 	}
 	return l.storeFolded(ctx, e, g)
 }
@@ -189,7 +190,8 @@ func (l *Ledger) storeFolded(ctx context.Context, e kv.Entry, g logged) (bool, i
 		if rev, err = l.bus.KV.Store(ctx, kv.State, events.SessionKey(g.state.Ref()), doc, e.Rev); err != nil {
 			return false, 0, err
 		}
-		l.fold.cache.drop(g.state.Ref()) // it belongs to the revision before
+		// it belongs to the revision before
+		l.fold.cache.drop(g.state.Ref())
 	}
 	views, err := l.rebuildViews(ctx, g.state, rev, g.commits)
 	return changed, views, err
@@ -204,7 +206,8 @@ func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e kv.Entry, d
 		return false, 0, err
 	}
 	if doc == nil {
-		return true, 0, nil // compareViews finds entries of views without a document
+		// compareViews finds entries of views without a document
+		return true, 0, nil
 	}
 	have, err := l.presentViews(ctx, doc)
 	if err != nil {
@@ -263,7 +266,8 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 func sameWork(a, b []byte) bool {
 	var x, y session.Work
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || x.Epoch == 0 {
-		return false // other entries have no epoch
+		// other entries have no epoch
+		return false
 	}
 	x.Seq = y.Seq
 	a, errA := json.Marshal(x)

@@ -118,7 +118,8 @@ func (l *Ledger) mend(ctx context.Context, r events.Ref) (*loss, error) {
 			return x, err
 		}
 	}
-	return nil, nil // written all the time, by a process that folds
+	// written all the time, by a process that folds
+	return nil, nil
 }
 
 func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
@@ -145,7 +146,8 @@ func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
 	switch {
 	case g.state.Seq == 0 || isTombstone(g.state) || doc != nil && l.agrees(e, doc, g, acked):
 		return nil, nil
-	case doc == nil && g.state.Seq > acked: // it is about to be folded for the first time
+	case doc == nil && g.state.Seq > acked:
+		// it is about to be folded for the first time
 		return nil, nil
 	}
 	l.log.Warn().Str("session", r.String()).Uint64("seq",
@@ -269,7 +271,8 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 		if doc := storedDocument(r, e); doc != nil && doc.Commits > walkCommitsMax {
 			long[r] = true
 		}
-		refs[r] = max(refs[r], 0) // also sessions without a log
+		// also sessions without a log
+		refs[r] = max(refs[r], 0)
 		return nil
 	})
 	if err != nil {

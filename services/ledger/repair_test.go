@@ -35,7 +35,8 @@ func (w *world) spoiling(n int64, log zerolog.Logger) (l *Ledger, sent func() bo
 	}
 	var asked atomic.Int64
 	relay.Spoil(func(subject, _ string) bool {
-		switch { // a pull is repeated, and a reader that stays ends by itself
+		// a pull is repeated, and a reader that stays ends by itself
+		switch {
 		case strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT."), strings.HasPrefix(subject,
 			"$JS.API.CONSUMER.DELETE."):
 			return false
@@ -258,7 +259,8 @@ func TestTheWalkSkipsLongSessions(t *testing.T) {
 // TestNoSurveyAfterTheEnd: a process that ends begins no survey, even if one is due.
 func TestNoSurveyAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for range 50 { // a select between two that are ready takes one at random
+		// a select between two that are ready takes one at random
+		for range 50 {
 			due := make(chan struct{}, 1)
 			due <- struct{}{}
 			ctx, end := context.WithCancel(t.Context())

@@ -86,7 +86,8 @@ func (l *Ledger) purgeStrays(ctx context.Context) error {
 }
 
 func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
-	var closed, unborn []string // keys only: the documents together can be larger than the memory
+	// keys only: the documents together can be larger than the memory
+	var closed, unborn []string
 	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		if h, err := session.ReadHead(e.Value); err == nil && h.Open() {
 			return nil
@@ -107,7 +108,8 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 	n, failed := 0, error(nil)
 	note := func(err error) {
 		if err != nil && (failed == nil || ctx.Err() != nil) {
-			failed = err // one is enough to report, and none delays the others
+			// one is enough to report, and none delays the others
+			failed = err
 		}
 	}
 	var due []ended
@@ -173,7 +175,8 @@ func (l *Ledger) verified(ctx context.Context, key string) (*session.State, uint
 	if err != nil {
 		return nil, 0, fmt.Errorf("retention: %w", err)
 	}
-	if events.SessionKey(doc.Ref()) != key { // its revision is that of another session's key
+	// its revision is that of another session's key
+	if events.SessionKey(doc.Ref()) != key {
 		return nil, 0, fmt.Errorf("retention: the document at %s is that of %s", key, doc.Ref())
 	}
 	g, err := l.logged(ctx, doc.Ref())

@@ -127,7 +127,8 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 		} else if err != nil {
 			return nil, nil, err
 		}
-		if st.Outdated() { // a decision on it may lack what the log has
+		// a decision on it may lack what the log has
+		if st.Outdated() {
 			if _, err := l.mend(ctx, r); err != nil {
 				return nil, nil, err
 			}

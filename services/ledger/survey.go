@@ -92,7 +92,8 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var doubtful []events.Ref
 	missing := 0
 	for r, d := range docs {
-		if d.seq <= heads[r] && behind[r] { // it is being made from the log
+		// it is being made from the log
+		if d.seq <= heads[r] && behind[r] {
 			continue
 		}
 		if head := heads[r]; !d.newer && (d.damaged || d.seq > head || d.seq < head && head <= acked) {

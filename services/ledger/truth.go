@@ -83,7 +83,8 @@ func (g *logged) lost(doc *session.State) *loss {
 	case beheaded:
 		x.missing = g.commits[0].Guard
 		return x
-	case doc.Closed != nil && len(g.commits) > 0 && g.commits[0].Seq >= doc.Seq: // purged up to its tombstone
+	case doc.Closed != nil && len(g.commits) > 0 && g.commits[0].Seq >= doc.Seq:
+		// purged up to its tombstone
 		return nil
 	case !slices.ContainsFunc(g.commits, func(c events.Commit) bool { return c.Seq == doc.Seq }):
 		return x

@@ -186,7 +186,8 @@ func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
 			w.ahead(ref, seq)
 			// takes 3
 			w.append(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"})
-			w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"}) // takes 4
+			// takes 4
+			w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 			w.fold(l.fold, w.delivered(4)[2:]...)
 			st, err := session.Decode(w.load(events.SessionKey(ref)))
 			if err != nil || st.Seq != 4 || st.Turn == nil || st.Tools["c2"] == nil {
@@ -269,7 +270,8 @@ func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	l := w.settle(Default())
-	for more, healed := range []bool{true, false} { // an existing commit, and a missing one
+	// an existing commit, and a missing one
+	for more, healed := range []bool{true, false} {
 		known := w.seq[ref] + uint64(more)
 		if err := l.recordLoss(t.Context(), Lost{Ref: ref, Known: known, Last: 1}); err != nil {
 			t.Fatal(err)
@@ -393,7 +395,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			cfg := Default()
 			cfg.WalkEvery = 10 * time.Millisecond
 			w.during(cfg, func() {
-				// which makes this ledger the active one
+				// this makes the ledger the active one
 				w.append(other, events.TurnCompleted{Turn: "t1"})
 				w.await(events.SessionKey(ref), func(e kv.Entry) bool { return bytes.Equal(e.Value, want) })
 			})

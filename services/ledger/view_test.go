@@ -131,7 +131,8 @@ func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
 		t.Fatal(r)
 	}
 	w.await(events.WorkKey(ref), func(e kv.Entry) bool { return !e.Deleted })
-	w.seq[ref]++ // the answer
+	// the answer
+	w.seq[ref]++
 	w.append(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	w.document(ref, w.seq[ref])
 	before := w.load(events.WorkKey(ref))

@@ -157,7 +157,8 @@ func (d *draft) becameOf(call string, kids []*session.State) (result events.Fact
 
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // texts always encode
+	// texts always encode
+	if err != nil {
 		return json.RawMessage(`null`)
 	}
 	return b

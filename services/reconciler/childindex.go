@@ -146,7 +146,8 @@ func (r *Reconciler) learnChildren(ctx context.Context) error {
 	err := r.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
 		ref, err := events.ParseSessionKey(e.Key)
 		if err != nil {
-			return nil // not a session
+			// not a session
+			return nil
 		}
 		// A document that cannot be read is reported by the decider that decodes it.
 		if h, err := docs.Head(e.Value); err == nil {

@@ -107,7 +107,8 @@ func (d *draft) reason() string { return leftReason(d.State, d.Owned) }
 func (d *draft) fence(dead bool) {
 	f := orphaning(d.State, d.in)
 	news := dead
-	if len(d.WaitsFor)+len(d.in.Children) == 0 { // nothing is held, and nothing will be
+	// nothing is held, and nothing will be
+	if len(d.WaitsFor)+len(d.in.Children) == 0 {
 		if news {
 			d.Add(f)
 		}

@@ -89,7 +89,8 @@ func (r *Reconciler) endLeases(ctx context.Context, all []overdueLease) {
 			return nil
 		})
 	}
-	_ = deletions.Wait() // no deletion returns an error
+	// no deletion returns an error
+	_ = deletions.Wait()
 }
 
 // ending is a connection that has ended.
@@ -149,7 +150,8 @@ func (b *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 		return nil
 	}
 	held := now.Sub(v.Renewed) < gapMin
-	var back time.Time // when others could renew again
+	// when others could renew again
+	var back time.Time
 	if n := len(v.Gaps); n > 0 {
 		back = v.Gaps[n-1].End
 	}
@@ -161,7 +163,8 @@ func (b *leaseBook) gone(now time.Time, grace time.Duration) []overdueLease {
 			if !known || !l.Ended.IsZero() {
 				continue
 			}
-			e.named = now // its lease lives: it is kept
+			// its lease lives: it is kept
+			e.named = now
 			b.ended[l.Connected] = e
 			since, need := later(e.began, l.Received), max(grace, l.TTL/gracePart)
 			if l.Name != "" && now.Sub(since) >= need-grace {

@@ -142,7 +142,8 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 		t.Errorf("%d are kept, want %d", len(k.ended), endedMax)
 	}
 	for now := begin; now.Before(begin.Add(ttl / gracePart)); now = now.Add(endedFor / 2) {
-		k.disconnected(all[:1], now) // named again and again
+		// named again and again
+		k.disconnected(all[:1], now)
 		k.view.Renewed = now
 		if got := k.gone(now, grace); len(got) > 0 {
 			t.Fatalf("to be ended after %s of %s: %v", now.Sub(begin), ttl/gracePart, got)
@@ -198,7 +199,8 @@ func TestRenewedLeaseIsNotEnded(t *testing.T) {
 // TestAProcessWithAConnectionKeepsItsLease: the connection that a lease names has ended, and the process cannot renew
 // the lease. It keeps the lease as long as it has another connection.
 func TestAProcessWithAConnectionKeepsItsLease(t *testing.T) {
-	const ttl, grace = 20 * time.Second, time.Second // the grace is a tenth of the TTL: 2 s
+	// the grace is a tenth of the TTL: 2 s
+	const ttl, grace = 20 * time.Second, time.Second
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s, func(c *bus.Config) { c.Server = s }))
 	cfg := quick()
@@ -262,7 +264,8 @@ func TestGapsAreCounted(t *testing.T) {
 // TestALeaseTakesLittleMemory: a lease may have 16 KiB, and a harness 10,000 of them. The reconciler keeps little of
 // each, whatever its fields are.
 func TestALeaseTakesLittleMemory(t *testing.T) {
-	const leases, most = 1000, 1 << 10 // bytes of each, on average
+	// bytes of each, on average
+	const leases, most = 1000, 1 << 10
 	long := strings.Repeat("x", 15<<10)
 	for name, body := range map[string]string{
 		"state":      `{"state":"` + long + `"}`,

@@ -114,7 +114,8 @@ func would(y *request.Swept, s *session.State, owner Owner, d Decision) {
 func (r *Reconciler) report(context.Context, request.Scope) (request.Report, error) {
 	rep := r.tally.report()
 	rep.Instance = r.bus.Instance()
-	rep.Suspects = append([]request.Suspect{}, r.loop.Suspects()...) // a list, also of none
+	// a list, also of none
+	rep.Suspects = append([]request.Suspect{}, r.loop.Suspects()...)
 	return rep, nil
 }
 

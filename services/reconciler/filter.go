@@ -15,7 +15,8 @@ func decideUnowned(s *session.State, in Input) (facts []events.Fact, ok bool) {
 		return nil, false
 	case len(s.Prompts)+len(s.WaitsFor)+len(in.Children) > 0, s.Compaction != nil, s.Pending != session.Pending{}:
 		return nil, false
-	case s.LastTurn != nil && len(s.LastTurn.Prompts) > 0: // a decision may need a turn
+	case s.LastTurn != nil && len(s.LastTurn.Prompts) > 0:
+		// a decision may need a turn
 		return nil, false
 	}
 	facts = make([]events.Fact, 0, len(s.Tools)+factsMore)

@@ -55,7 +55,8 @@ func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 			h := s.Head()
 			unchanged := !h.DueWithin(control.Horizon, events.Clock{Now: w.Now}) &&
 				r.restsUnchangedAt(s.Ref(), &h, both(w.Now))
-			s.Parent, s.ParentCall = "", "" // a child never is
+			// a child never is
+			s.Parent, s.ParentCall = "", ""
 			if skipped(rt, r, s, w.Now) && s.Closed == nil && !r.needsNoDecision(s, both(w.Now)) {
 				rt.Fatalf("calm, but not quiet: %+v", s)
 			}

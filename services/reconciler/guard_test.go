@@ -202,7 +202,8 @@ func TestOlderRules(t *testing.T) {
 	p.open("root", 1)
 	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
 		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true})
-	r := c.recovering("h", "17") // p's lease is unknown: each session is decided
+	// p's lease is unknown: each session is decided
+	r := c.recovering("h", "17")
 	now, err := r.now(c.ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -203,7 +203,8 @@ func (r *Reconciler) leaseChanged(u kv.Update, now moment) {
 	r.leases.wrote(u)
 	class, id, member, err := events.ParseLeaseKey(u.Key)
 	switch {
-	case err != nil, u.Unseen: // a foreign key, or the end of a lease that this process never saw
+	case err != nil, u.Unseen:
+		// a foreign key, or the end of a lease that this process never saw
 	case class != harnessClass:
 		if r.leases.service(u.Key, !u.Deleted) {
 			r.loop.WalkSoon()
@@ -244,7 +245,8 @@ func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 	defer b.mu.Unlock()
 	old := b.view.Leases[harness][incarnation]
 	if old != nil && old.Abandoned != "" {
-		return time.Time{} // it ended then, and an incarnation does not live again
+		// it ended then, and an incarnation does not live again
+		return time.Time{}
 	}
 	if e.Deleted {
 		l := &Seen{TTL: b.margins.Unknown, Since: now.here, Renewed: now.here}
@@ -261,10 +263,12 @@ func (b *leaseBook) seen(harness, incarnation string, e kv.Entry, now moment) ti
 	}
 	l := readLease(e.Value, b.margins.Unknown)
 	l.Since, l.Renewed, l.Received, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
-	if !b.isReady { // it was renewed before the watch started
+	// it was renewed before the watch started
+	if !b.isReady {
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
-	if old != nil { // a renewal is not a claim: it does not extend the adoption
+	// a renewal is not a claim: it does not extend the adoption
+	if old != nil {
 		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread,
 			old.Readable
 	}
@@ -294,15 +298,18 @@ func readLease(body []byte, unknown time.Duration) *Seen {
 	if ttl <= 0 {
 		ttl = unknown
 	}
+	// a part of a text keeps all of it
 	seen := &Seen{Exclusive: l.Exclusive, State: l.State, TTL: ttl, Connected: l.Connection.Connection,
-		Abandoned: strings.Clone(events.Detail(l.Abandoned))} // a part of a text keeps all of it
+		Abandoned: strings.Clone(events.Detail(l.Abandoned))}
 	if len(l.Connection.Name) <= nameMax {
 		seen.Name = l.Connection.Name
 	}
-	if len(l.State) > nameMax { // no process is in such a state
+	// no process is in such a state
+	if len(l.State) > nameMax {
 		seen.State = lease.Ready
 	}
-	if len(l.Connection.Server) > nameMax { // no broker has such an id
+	// no broker has such an id
+	if len(l.Connection.Server) > nameMax {
 		seen.Connected = presence.Connection{}
 	}
 	return seen

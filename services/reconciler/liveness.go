@@ -266,7 +266,8 @@ func (v *LeaseView) deadFrom(m Margins, s *session.State, own *Seen, now time.Ti
 	from := later(v.Start, s.UpdatedAt).Add(m.Unknown)
 	if own != nil {
 		l, from = *own, own.Ended
-		if own.Early { // its owner could have renewed, and notices its loss only at the next renewal
+		// its owner could have renewed, and notices its loss only at the next renewal
+		if own.Early {
 			from = from.Add(own.TTL)
 		}
 	}
@@ -279,7 +280,8 @@ func (v *LeaseView) deadFrom(m Margins, s *session.State, own *Seen, now time.Ti
 func (v *LeaseView) excuse(l *Seen, now time.Time) time.Time {
 	var until time.Time
 	gaps := append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now})
-	if l.Renewed.Before(v.Start) { // unknown before the watch: the broker may have been away as well
+	// unknown before the watch: the broker may have been away as well
+	if l.Renewed.Before(v.Start) {
 		gaps = append(gaps, Gap{Began: l.Renewed, End: v.Start})
 	}
 	for _, g := range gaps {

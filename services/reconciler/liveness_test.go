@@ -184,7 +184,8 @@ func TestLiveness(t *testing.T) {
 			if c.check > 0 {
 				want.CheckAt = sec(c.check)
 			}
-			for range 20 { // for every order of the leases
+			// for every order of the leases
+			for range 20 {
 				got := CheckOwner(v, margins, s, sec(c.now))
 				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy ||
 					!got.CheckAt.Equal(want.CheckAt) {
@@ -264,7 +265,8 @@ func TestAnOutageOfTheLogIsNoTimeToAdopt(t *testing.T) {
 // TestInstantsOfOneClock: the adoption grace is measured by this process's clock. Stamps of the broker are converted:
 // claims are read since the broker's instant, and count from this process's.
 func TestInstantsOfOneClock(t *testing.T) {
-	const ahead = time.Hour // the broker's clock
+	// the broker's clock
+	const ahead = time.Hour
 	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute,
 		Unknown: 15 * time.Second})
 	at := func(n float64) moment { return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)} }

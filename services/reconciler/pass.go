@@ -106,7 +106,8 @@ func (p *pass) everyHarness(ctx context.Context, began time.Time) {
 			return nil
 		})
 	}
-	_ = all.Wait() // no function returns an error
+	// no function returns an error
+	_ = all.Wait()
 }
 
 // over recovers these trees.
@@ -179,7 +180,8 @@ func (p *pass) collect(ctx context.Context) error {
 func (p *pass) document(ctx context.Context, docs *session.Reader, e kv.Entry, now moment) {
 	ref, err := events.ParseSessionKey(e.Key)
 	if err != nil {
-		return // not a session
+		// not a session
+		return
 	}
 	var s *session.State
 	p.r.loop.Try(ctx, ref, func() (err error) {
@@ -272,7 +274,8 @@ func (p *pass) each(sessions []*session.State, do func(*session.State)) {
 			return nil
 		})
 	}
-	_ = all.Wait() // no function returns an error
+	// no function returns an error
+	_ = all.Wait()
 }
 
 // depth returns how many of the listed sessions are above this one.
@@ -372,7 +375,8 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 	if err != nil {
 		return control.Decision{}, err
 	}
-	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 { // it waits for no child, and no parent waits for it
+	// it waits for no child, and no parent waits for it
+	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 {
 		if facts, ok := decideUnowned(s, Input{Now: now.Now, Owner: owner}); ok {
 			p.r.children.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil

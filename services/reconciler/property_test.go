@@ -79,7 +79,8 @@ func randomOf(t *rapid.T, y *script, steps []string) *world {
 func TestDecidingTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := random(rt, newScript(rt))
-		first := w.decide() // which checks all of that
+		// decide checks all of that
+		first := w.decide()
 		second := ""
 		for _, name := range w.Names() {
 			doc, err := w.State(name).Encode()

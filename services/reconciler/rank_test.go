@@ -22,9 +22,11 @@ func TestContendersAreThoseOfAllLeases(t *testing.T) {
 	k := newLeaseBook(margins)
 	name := func() string {
 		if n := rnd.IntN(ids); n < ids-2 {
-			return strconv.Itoa(90 + n) // also of another number of digits
+			// also of another number of digits
+			return strconv.Itoa(90 + n)
 		}
-		return "x" + strconv.Itoa(rnd.IntN(2)) // no number
+		// no number
+		return "x" + strconv.Itoa(rnd.IntN(2))
 	}
 	verdicts := map[bool]int{}
 	for round := range rounds {

@@ -187,7 +187,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		r.endUncounted,
 		func(ctx context.Context) error {
 			select {
-			case <-r.leases.ready: // before that, no verdict is possible
+			case <-r.leases.ready:
+				// before that, no verdict is possible
 			case <-ctx.Done():
 				return nil
 			}

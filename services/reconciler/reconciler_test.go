@@ -27,7 +27,8 @@ import (
 // TestKilled is R1 and R2: all calls of a killed harness are closed once, with a reason; those of another one are
 // untouched.
 func TestKilled(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	c := start(t)
 	c.reconcile(c.b, quick())
 	dead, alive := c.harness("dead", "ready", ttlShort), c.harness("alive", "ready", ttlLong)
@@ -88,7 +89,8 @@ func TestAdoptionGrace(t *testing.T) {
 // time for all of them, long after the adoption grace, and after the lease of the one before has ended and its grace
 // has passed. Sessions that it does not claim are recovered when it claims no more.
 func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const sessions, every = 40, 200 * time.Millisecond
 	c := start(t)
 	cfg := quick()
@@ -173,7 +175,8 @@ func TestReleased(t *testing.T) {
 	p.append("s", events.PromptRequested{Prompt: "p", Turn: "t1", Call: "c0", PromptKind: events.PromptPermission,
 		Delivery: events.DeliverCallback})
 	p.append("s", events.SessionReleased{})
-	p.open("kept", 1) // and one that it forgot to release
+	// it forgot to release this one
+	p.open("kept", 1)
 	c.settled(r)
 	p.end()
 	if err := p.lease.Release(c.ctx); err != nil {
@@ -228,7 +231,8 @@ func TestAbandoned(t *testing.T) {
 
 // TestTwoReplicas is R3: two concurrent reconcilers append everything once.
 func TestTwoReplicas(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
 	c.reconcile(c.b, quick())
@@ -270,7 +274,8 @@ func TestStartsLate(t *testing.T) {
 // TestTree is R1 and P16: a tree whose child waits for a person is held, and its root continues when the child has
 // settled.
 func TestTree(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	c := start(t)
 	cfg := quick()
 	cfg.Walk = time.Hour
@@ -335,7 +340,8 @@ func TestFenceReadsTheLog(t *testing.T) {
 		err := c.b.KV.List(c.ctx, kv.State, events.SessionKeys("h"), func(kv.Entry) error { n++; return nil })
 		return err == nil && n == 4
 	})
-	stop() // from now on they lag
+	// from now on they lag
+	stop()
 	next := c.harness("h", "starting", ttlLong)
 	for _, name := range []string{"dead", "dead-child"} {
 		old.append(name, events.ToolStarted{Call: "late", Turn: "t1", Name: "bash"})
@@ -352,7 +358,7 @@ func TestFenceReadsTheLog(t *testing.T) {
 	r.leases.renewed(now)
 	r.leases.view.put("h", old.incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: ttlLong, Since: now, Renewed: now, Ended: now, Released: true})
-	// and it supersedes nothing
+	// it supersedes nothing
 	r.leases.view.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now})
 	r.leases.start(now)
 	p := r.newPass(events.Ref{Harness: "h"})
@@ -375,7 +381,8 @@ func TestFenceReadsTheLog(t *testing.T) {
 
 // TestCircle: sessions that are each other's children are recovered all the same.
 func TestCircle(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	c := start(t)
 	c.reconcile(c.b, quick())
 	p := c.harness("h", "ready", ttlShort)
@@ -424,9 +431,11 @@ func TestServiceStarts(t *testing.T) {
 	r, _ := c.reconcile(c.b, cfg)
 	p := c.harness("h", "ready", ttlLong)
 	p.open("s", 1)
-	p.end() // no further renewal, which would be a trigger
+	// no further renewal, which would be a trigger
+	p.end()
 	c.settled(r)
-	r.leases.mu.Lock() // without a trigger: only a read finds it
+	// without a trigger: only a read finds it
+	r.leases.mu.Lock()
 	r.leases.view.put("h", p.incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})
 	r.leases.mu.Unlock()
@@ -445,7 +454,8 @@ func TestLaggingWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.leases.start(now.here.Add(-time.Hour)) // without any lease
+	// without any lease
+	r.leases.start(now.here.Add(-time.Hour))
 	r.leases.renewed(now.here)
 	alive := c.harness("h", "ready", ttlLong)
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -499,7 +509,8 @@ func TestDeletionsOfUnknownLeasesAreCounted(t *testing.T) {
 		}
 		return k.view.Leases["h"][lease] != nil
 	})
-	if counted < deletions+1 { // a watch that begins again reports and counts deletions again
+	// a watch that begins again reports and counts deletions again
+	if counted < deletions+1 {
 		t.Errorf("%d changes are counted, want %d", counted, deletions+1)
 	}
 }
@@ -554,7 +565,8 @@ func TestDeadline(t *testing.T) {
 
 // TestUnreadable is R11: an unreadable session does not stop the others, and is reported.
 func TestUnreadable(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	c := start(t)
 	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
 		t.Fatal(err)
@@ -577,7 +589,7 @@ func TestUnreadable(t *testing.T) {
 	if len(rep.Suspects) != 2 || !strings.Contains(fmt.Sprint(rep.Suspects), "newer") {
 		t.Errorf("suspects %+v", rep.Suspects)
 	}
-	// and nothing else: its count would differ
+	// nothing else is repaired: its count would differ
 	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
 	for _, n := range rep.Counts {
 		if n.Reason != events.ReasonOwnerLost || want[n.Outcome] != n.Count {
@@ -589,20 +601,23 @@ func TestUnreadable(t *testing.T) {
 // TestBrokerAway is R8: the broker is away for longer than every TTL; when it is back, no living process is called
 // dead.
 func TestBrokerAway(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
 	cfg := quick()
 	cfg.AdoptionGrace = time.Hour
 	c.reconcile(c.b, cfg)
-	const ttl = 8 * time.Second // the broker must be back before that, and the test a little later
+	// the broker must be back before that, and the test a little later
+	const ttl = 8 * time.Second
 	p := c.harness("h", "ready", ttl)
 	p.open("s", 1)
 	natstest.Until(t, "the document", func() bool {
 		_, err := c.b.KV.Load(c.ctx, kv.State, "session.h.s")
 		return err == nil
 	})
-	p.end() // its lease is lost with the broker, and it starts over with a new incarnation
+	// its lease is lost with the broker, and it starts over with a new incarnation
+	p.end()
 	s.Shutdown()
 	<-time.After(ttl + 500*time.Millisecond)
 	natstest.Restart(t, s)

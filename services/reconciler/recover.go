@@ -55,14 +55,17 @@ func (d *draft) closeCalls() {
 func (d *draft) settle(id string, p *session.Prompt) error {
 	switch c := d.Tools[p.Call]; {
 	case c == nil && !d.awaited(id, p):
-		return nil // it travels with the next turn
+		// it travels with the next turn
+		return nil
 	case c != nil && d.Owns(c.Epoch):
-		return nil // the process that adopted the call is responsible
+		// the process that adopted the call is responsible
+		return nil
 	}
 	var asked []events.Question
 	var answers []events.Answer
 	text := p.Reason
-	if p.Status == session.Answered || p.Status == session.Rejected && text == "" { // the log has the text
+	// the log has the text
+	if p.Status == session.Answered || p.Status == session.Rejected && text == "" {
 		b, err := d.Blocker(id, d.src)
 		if err != nil {
 			return err
@@ -73,7 +76,8 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 	message := d.QueuedAnswer(id)
 	for _, f := range d.Settlement(id, p.Status, asked, answers, text) {
 		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
-			continue // the continuation is decided after all facts
+			// the continuation is decided after all facts
+			continue
 		}
 		if m, ok := f.(events.MessageAccepted); ok {
 			message = m.Message
@@ -92,7 +96,8 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		next.Cause, next.Message = events.CauseMessage, p.Reason
 	}
 	if next.Cause == events.CauseAnswer && d.Continuations.Count >= session.ContinuationsMax {
-		return nil // the decision waits for a person, as [session.State.Owed] has it
+		// the decision waits for a person, as [session.State.Owed] has it
+		return nil
 	}
 	d.nextTurns = append(d.nextTurns, next)
 	return nil
@@ -136,7 +141,8 @@ func (d *draft) awaited(id string, p *session.Prompt) bool {
 	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool {
 		return c.Prompt == id
 	}) {
-		return false // a turn has had it: retry decides about another attempt
+		// a turn has had it: retry decides about another attempt
+		return false
 	}
 	if d.Turn != nil || p.SettledSeq <= d.HeldSeq {
 		return false
@@ -150,7 +156,8 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 	stopping := d.stopping(c.Turn)
 	switch {
 	case d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }):
-		return // with a pending stop it ends with its turn
+		// with a pending stop it ends with its turn
+		return
 	case !stopping && d.held(id):
 		return
 	}
@@ -163,7 +170,8 @@ func (d *draft) closeCall(id string, c *session.Tool) {
 	d.Add(result)
 	p, stop := d.Policy, d.Pending.Stop
 	if stop.Of(c.Turn) && stop.Actor == events.ActorPerson {
-		return // the process that owes the receipt of the stop ends the turn
+		// the process that owes the receipt of the stop ends the turn
+		return
 	}
 	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
 		d.Retry.Resumes < p.ResumeMax {
@@ -225,7 +233,8 @@ func (d *draft) continueOnce(turn string) bool {
 	for i := range d.nextTurns {
 		f := &d.nextTurns[i]
 		if turn != "" && f.OfTurn != turn || f.Cause == events.CauseAnswer && d.Displaces(f.OfTurn) {
-			continue // the decision stays owed
+			// the decision stays owed
+			continue
 		}
 		if best == nil || rank(f.Cause) > rank(best.Cause) {
 			best = f
@@ -234,7 +243,8 @@ func (d *draft) continueOnce(turn string) bool {
 	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
 		return false
 	}
-	d.Add(d.Naming(*best)) // decisions since then are named, too
+	// decisions since then are named, too
+	d.Add(d.Naming(*best))
 	return true
 }
 

@@ -69,7 +69,8 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 	if len(s.Tools) == 0 || depth >= treeDepthMax || !leftCalls(s) && owner.Liveness != Dead {
 		return in, nil
 	}
-	if err := ctx.Err(); err != nil { // a large tree takes seconds
+	// a large tree takes seconds
+	if err := ctx.Err(); err != nil {
 		return in, err
 	}
 	children, err := f.children(ctx, s)

@@ -161,11 +161,13 @@ func (w *world) checkFact(s *session.State, f events.Fact) {
 		// V9
 		w.t.Fatalf("appended %+v against a person's decision: %s", f, story.Summary(w.s))
 	case l.Outcome == session.OutcomeInterrupted && s.Retry.Resumes >= p.ResumeMax:
-		w.t.Fatalf("resumed too often: %s", story.Summary(w.s)) // V8
+		// V8
+		w.t.Fatalf("resumed too often: %s", story.Summary(w.s))
 	case l.Error != nil && (l.Error.Kind == failure.Quota || l.Error.Kind == failure.ContextExceeded):
 		w.t.Fatalf("retried a final failure: %s", story.Summary(w.s))
 	case schedules && scheduled.Attempt != s.Retry.Attempt+1:
-		w.t.Fatalf("attempt %d after %d", scheduled.Attempt, s.Retry.Attempt) // V7
+		// V7
+		w.t.Fatalf("attempt %d after %d", scheduled.Attempt, s.Retry.Attempt)
 	case fires && (asked.Attempt != s.Retry.Attempt || w.Now.Before(s.Retry.DueAt) || asked.OfTurn != l.ID):
 		w.t.Fatalf("requested %+v: %s", asked, story.Summary(w.s))
 	}
@@ -209,7 +211,8 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
 			w.step()
 		}
-		const checksMax = 6 // stalled, scheduled, fired
+		// stalled, scheduled, fired
+		const checksMax = 6
 		var d Decision
 		for range checksMax {
 			w.seen[0] = w.s.Clone()

@@ -178,7 +178,8 @@ func TestTwoVersions(t *testing.T) {
 // TestFailOver: the active service is cut off while retries wait, and some come due before another service is active.
 // Each turn is requested exactly once.
 func TestFailOver(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	first := natstest.Bus(t, server)
@@ -189,7 +190,8 @@ func TestFailOver(t *testing.T) {
 		c.append(fmt.Sprint("s", i), failed("t1", "server_error"))
 	}
 	c.until("s0", "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
-	first.Close() // no handover, as after a kill
+	// no handover, as after a kill
+	first.Close()
 	c.serve(natstest.Bus(t, server), retry.Default())
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
@@ -268,7 +270,8 @@ func TestRestarts(t *testing.T) {
 
 // TestStall: a silent turn fails. A turn with pings does not, and the pings append nothing (T18).
 func TestStall(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	const stallS = 2
@@ -347,12 +350,15 @@ func inTurn(t *testing.T, pulse *natstest.Pulse, fired []time.Time) {
 // TestOverdueOutage: retries that came due while the broker was away, and the service ran, are spread when the broker
 // is back (T14).
 func TestOverdueOutage(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	c.serve(natstest.Bus(t, server), retry.Default())
-	const sessions, overdue = 60, 6 * time.Second // longer than a failover
-	const wait = 8 * time.Second                  // time to arm all alarms
+	// longer than a failover
+	const sessions, overdue = 60, 6 * time.Second
+	// time to arm all alarms
+	const wait = 8 * time.Second
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
 		c.append(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1",

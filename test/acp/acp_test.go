@@ -15,7 +15,8 @@ import (
 // TestAnswers: the first answer counts, from the editor or from the command line. The agent gets one reply, and the
 // other answer has no effect.
 func TestAnswers(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	for _, elsewhere := range []bool{false, true} {
 		harness := fmt.Sprint("answers-", elsewhere)
@@ -92,7 +93,8 @@ func (x *proxy) dies(updates int) {
 // the session is orphaned with the reason. A permission stays, and can be answered. The next proxy continues the
 // session.
 func TestAgentKilled(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	for _, at := range []string{"turn", "tool", "permission"} {
 		x := start(t, c.up.NATS, "killed")
@@ -155,7 +157,8 @@ func turnOver(s *session.State) bool { return s.Turn == nil && s.LastTurn != nil
 // the broker is there, the session is stored, and a prompt that was shown before says so. With --require the agent does
 // not start.
 func TestNoBroker(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +186,8 @@ func TestNoBroker(t *testing.T) {
 	x.saw("nothing is stored until the broker is reachable")
 	c := &cell{t: t}
 	c.start(t.TempDir(), address)
-	x.saw("session s1 is stored again") // the first permission and its answer, too
+	// the first permission and its answer, too
+	x.saw("session s1 is stored again")
 	for line := range strings.Lines(x.output()) {
 		if line != "the agent speaks\n" && !strings.HasPrefix(line, "holdfast: ") {
 			t.Errorf("standard error has %q", line)
@@ -209,7 +213,8 @@ func TestNoBroker(t *testing.T) {
 // TestBrokerLost: the broker ends in the middle of a turn. The lines pass, after the wait at most, and the facts are
 // stored when it is back.
 func TestBrokerLost(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	data := t.TempDir()
 	c := &cell{t: t}
 	c.start(data, "127.0.0.1:0")
@@ -237,7 +242,8 @@ func TestBrokerLost(t *testing.T) {
 // TestEnds: the proxy is asked to end, or is killed, in the middle of a turn. The agent's input ends, and the session
 // is released, or recovered.
 func TestEnds(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	for signal, want := range map[syscall.Signal]string{syscall.SIGTERM: session.LeftReleased,
 		syscall.SIGKILL: session.LeftOrphaned} {
@@ -265,7 +271,8 @@ func TestEnds(t *testing.T) {
 // TestEditorLeaves: the agent ends its turn. A request that only an editor can answer fails, and a permission is
 // answered from the command line.
 func TestEditorLeaves(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	x := start(t, c.up.NATS, "leaves")
 	x.opens("s1")
@@ -295,7 +302,8 @@ func TestEditorLeaves(t *testing.T) {
 // TestStopped: a person stops the turn while a permission waits. The agent is asked to cancel it, and gets a reply to
 // its request. The log shows the stop with its reason, and the next turn is not stopped.
 func TestStopped(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	x := start(t, c.up.NATS, "stopped")
 	x.opens("s1")
@@ -331,10 +339,12 @@ func TestStopped(t *testing.T) {
 // the next line has facts: a permission that waits is continued, and one that the turn asks afterwards can be answered
 // although the log has ended the turn. The next turn is stored.
 func TestFenced(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	for _, waits := range []bool{true, false} {
 		t.Run(fmt.Sprint("waits ", waits), func(t *testing.T) {
-			t.Parallel() // it waits for other processes
+			// it waits for other processes
+			t.Parallel()
 			fenced(t, waits)
 		})
 	}

@@ -59,7 +59,8 @@ func (x *proxy) tool(o *opening) *peer {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // it ends with its input
+		// it ends with its input
+		_ = cmd.Wait()
 		_ = end.Close()
 		close(ended)
 	}()
@@ -87,7 +88,8 @@ func (p *peer) asksBy(id, question string) {
 // does not see the question. The answer is the result of the call. A question that the agent no longer needs is
 // withdrawn, and one whose agent has died is answered to the next process.
 func TestAskTool(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	const harness, id = "acp-ask", "acp-ask/s1"
 	answer := func(prompt, label string) {
@@ -168,7 +170,8 @@ func (p *peer) unread() (all []string) {
 // TestAskToolInTheEditor: an editor that shows forms shows the question, and its answer is the result of the call. When
 // holdfast acp ends, a call that waits ends with the reason.
 func TestAskToolInTheEditor(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	const harness = "acp-ask-form"
 	x := start(t, c.up.NATS, harness, "--ask-tool")

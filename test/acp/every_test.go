@@ -96,7 +96,8 @@ func (s *screen) line(line string) {
 
 // goesOnByItself has each further process of the agent reply to all requests. It asks for nothing.
 func (x *proxy) goesOnByItself(id string) {
-	_ = x.starts.SetDeadline(time.Time{}) // the listener is closed at the end of the test
+	// the listener is closed at the end of the test
+	_ = x.starts.SetDeadline(time.Time{})
 	go func() {
 		for {
 			conn, err := x.starts.Accept()
@@ -135,7 +136,8 @@ func answersAll(conn net.Conn, id string) {
 // person answers at the command line what waits then. Each request of the editor has one reply, each permission is
 // shown once, and no call stays open on the screen. In the log nothing is open, and each prompt was requested once.
 func TestKilledAtEveryLine(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	paths, err := filepath.Glob("../../bridges/acp/testdata/*.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +155,8 @@ func TestKilledAtEveryLine(t *testing.T) {
 		for at := range entries {
 			kills++
 			t.Run(fmt.Sprintf("%s-%d", name, at+1), func(t *testing.T) {
-				t.Parallel() // it waits for other processes
+				// it waits for other processes
+				t.Parallel()
 				c.killedBehind(t, fmt.Sprintf("every-%s-%d", name, at+1), entries[:at+1])
 			})
 		}

@@ -28,11 +28,13 @@ func (x *proxy) replies(text, result string) {
 // stays open. An answer that was given while no process had the session reaches the agent once. In the log the turn is
 // one turn of one owner.
 func TestRestart(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	for _, at := range []string{"turn", "tool", "answered in the editor", "answered elsewhere", "stopped"} {
 		t.Run(at, func(t *testing.T) {
-			t.Parallel() // it waits for other processes
+			// it waits for other processes
+			t.Parallel()
 			restarts(t, c, at)
 		})
 	}
@@ -162,7 +164,8 @@ func (c *cell) oneTurn(harness string, prompts int) {
 // TestRestartsAreLimited: an agent that ends again and again is given up. The request has one error with the reason,
 // the session is orphaned with it, and the program ends. The end of a turn begins the count again.
 func TestRestartsAreLimited(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	x := start(t, c.up.NATS, "limited", "--restart", "2")
 	x.greets()

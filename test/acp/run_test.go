@@ -80,7 +80,8 @@ func (x *continued) over(completed int, outcome string) {
 // and brings the answer, messages and a stop to the agent. Its agent is killed and continues, and permissions are
 // answered elsewhere.
 func TestRunsWithoutAnEditor(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	const harness, id = "acp-run", "acp-run/s1"
 	first := start(t, c.up.NATS, harness)
@@ -151,7 +152,8 @@ func (x *continued) isStopped() {
 
 // TestRunCannotLoad: an agent that does not have the session ends the run with the reason, and the session is released.
 func TestRunCannotLoad(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := newCell(t)
 	first := start(t, c.up.NATS, "acp-lost")
 	first.opens("s1")

@@ -58,7 +58,8 @@ func TestTranscripts(t *testing.T) {
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".jsonl")
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits for other processes
+			// it waits for other processes
+			t.Parallel()
 			for i, entries := range segments(t, path) {
 				x := start(t, c.up.NATS, name, "--restart", "0")
 				x.replay(entries)
@@ -114,13 +115,15 @@ func (x *proxy) replay(entries []entry) {
 			from, to, other = x.agent, x.editor, "editor"
 		}
 		raw := string(e.Msg)
-		if m.Method == "" { // a reply has the id that its peer got
+		// a reply has the id that its peer got
+		if m.Method == "" {
 			raw = withID(x.t, raw, m.ID, given[e.Dir][string(m.ID)])
 		}
 		from.send("%s", raw)
 		got := to.next()
 		for strings.Contains(got, "this process of the agent does not run it") {
-			got = to.next() // the one line that the proxy adds
+			// the one line that the proxy adds
+			got = to.next()
 		}
 		want := string(e.Msg)
 		if m.Method != "" && m.ID != nil {

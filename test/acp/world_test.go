@@ -55,7 +55,8 @@ func play(address string) int {
 	fmt.Fprintln(os.Stderr, "the agent speaks")
 	go func() {
 		_, _ = io.Copy(os.Stdout, conn)
-		os.Exit(3) // the test has closed the connection
+		// the test has closed the connection
+		os.Exit(3)
 	}()
 	_, _ = io.Copy(conn, os.Stdin)
 	return 0
@@ -170,8 +171,9 @@ func (x *proxy) output() string {
 // start starts the proxy, and returns when the agent runs.
 func start(t *testing.T, url, harness string, flags ...string) *proxy {
 	t.Helper()
+	// a busy machine stores in time, too
 	return startAs(t, append([]string{"acp", "--nats", url, "--harness", harness, "--content", "full", "--wait",
-		patience.String()}, flags...)...) // a busy machine stores in time, too
+		patience.String()}, flags...)...)
 }
 
 // startAs starts the program with these arguments in front of the agent, and returns when the agent runs.
@@ -197,7 +199,8 @@ func startAs(t *testing.T, args ...string) *proxy {
 	}
 	x.editor = newPeer(t, "the editor", in, out)
 	go func() {
-		_ = x.cmd.Wait() // the exit status is in the state
+		// the exit status is in the state
+		_ = x.cmd.Wait()
 		_ = end.Close()
 		close(x.ended)
 	}()

@@ -101,7 +101,8 @@ func edit(t *testing.T, cmd *exec.Cmd) *editor {
 	go e.read(out)
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the exit status is in the state
+		// the exit status is in the state
+		_ = cmd.Wait()
 		_ = end.Close()
 		close(ended)
 	}()

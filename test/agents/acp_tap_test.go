@@ -48,7 +48,8 @@ func tap(path string, command []string) int {
 		return 1
 	}
 	t := &tape{file: file}
-	for range time.Tick(10 * time.Millisecond) { // until the test has removed the file
+	// until the test has removed the file
+	for range time.Tick(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "hold")); err != nil {
 			break
 		}
@@ -71,13 +72,15 @@ func tap(path string, command []string) int {
 		return 1
 	}
 	go func() {
-		_ = t.pass(toAgent, os.Stdin, in) // its end is the end of the agent's input
+		// its end is the end of the agent's input
+		_ = t.pass(toAgent, os.Stdin, in)
 		_ = in.Close()
 	}()
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		_ = t.pass(toProxy, out, os.Stdout) // its end is that of the agent, or of the proxy
+		// its end is that of the agent, or of the proxy
+		_ = t.pass(toProxy, out, os.Stdout)
 	}()
 	state, err := cmd.Process.Wait()
 	if err != nil {
@@ -85,7 +88,8 @@ func tap(path string, command []string) int {
 	}
 	select {
 	case <-passed:
-	case <-time.After(time.Second): // a command of the agent has its output still
+	case <-time.After(time.Second):
+		// a command of the agent has its output still
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		_ = syscall.Kill(os.Getpid(), status.Signal())

@@ -92,7 +92,8 @@ func inATool(t *testing.T, agent *acpAgent) {
 	if n != 1 && (n != 2 || !agent.forgets) {
 		t.Errorf("the command ran %d times", n)
 	}
-	d.ends(turn, n) // a permission is for one call
+	// a permission is for one call
+	d.ends(turn, n)
 }
 
 // inTheFirstTurn: the agent is killed 3 s into its first turn. An agent that has not stored the session by then ends

@@ -121,7 +121,8 @@ func sit(t *testing.T, agent *acpAgent, broker bool) *workplace {
 		"TERM=dumb", tapeVar + "=" + d.tape}, agent.prepare(d)...)
 	d.editor = edit(t, cmd)
 	t.Cleanup(func() {
-		d.write(filepath.Join(d.dir, "go"), "") // commands that outlived their agent end
+		// commands that outlived their agent end
+		d.write(filepath.Join(d.dir, "go"), "")
 		d.release()
 		if t.Failed() {
 			for i, p := range d.processes() {
@@ -216,7 +217,8 @@ func (d *workplace) processes() (all []process) {
 	for line := range strings.Lines(string(text)) {
 		line, whole := strings.CutSuffix(line, "\n")
 		if !whole {
-			break // it is being written
+			// it is being written
+			break
 		}
 		if pid, ok := strings.CutPrefix(line, begun); ok {
 			n, err := strconv.Atoi(pid)

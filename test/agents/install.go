@@ -46,7 +46,8 @@ func fetch(pkg, folder, program string) (path string, err error) {
 		return "", fmt.Errorf("npm install %s: %w\n%s", pkg, err, out)
 	}
 	if err := os.Rename(dir, place); err != nil && !errors.Is(err, os.ErrExist) {
-		if _, there := os.Stat(path); there != nil { // another run has not put it there meanwhile
+		// another run has not put it there meanwhile
+		if _, there := os.Stat(path); there != nil {
 			return "", err
 		}
 	}

@@ -68,7 +68,8 @@ func (w *world) crash() map[string]string {
 		}
 	}
 	w.until(ids["compact"], "a turn completed", completed)
-	go func() { // it answers when the summary is there
+	// it answers when the summary is there
+	go func() {
 		_ = w.try(http.MethodPost, "/session/"+ids["compact"]+"/summarize",
 			object{"providerID": "mock", "modelID": "big"}, nil)
 	}()
@@ -92,7 +93,8 @@ func (w *world) crash() map[string]string {
 	})
 	ids["inner"] = children[0].ID
 	w.until(ids["inner"], "the command of the sub-agent runs", runs(1))
-	ids["retry"] = w.begins("retry") // the last one: OpenCode tries for a minute
+	// the last one: OpenCode tries for a minute
+	ids["retry"] = w.begins("retry")
 	natstest.Until(w, "the others are at work", func() bool {
 		var status map[string]struct {
 			Type string `json:"type"`
@@ -184,7 +186,8 @@ func TestKilledTwice(t *testing.T) {
 	asked := w.prompt(id)
 	w.server.Kill()
 	w.starts()
-	w.server.Kill() // while the bridge connects, or repairs
+	// while the bridge connects, or repairs
+	w.server.Kill()
 	w.types("answer", "opencode/"+id, asked, "2")
 	w.starts()
 	natstest.Until(t, "the model is shown the answer", func() bool { return w.saw("twice", `="SQLite"`) })

@@ -186,7 +186,8 @@ func TestPluginFenced(t *testing.T) {
 	<-p.asked
 	first := p.url()
 	p.port = p.freePort()
-	p.starts() // the next process, on the same store
+	// the next process, on the same store
+	p.starts()
 	d.leads(strings.TrimPrefix(p.url(), "http://"))
 	p.until(id, "the turn is interrupted", interrupted)
 	close(p.pass)

@@ -31,7 +31,8 @@ func TestTerminated(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), termMax)
 	defer cancel()
 	if err := w.server.Terminate(ctx); ctx.Err() != nil {
-		t.Fatal(err) // else it says that the signal ended the process
+		// else it says that the signal ended the process
+		t.Fatal(err)
 	}
 	w.types("answer", "opencode/"+ids["question"], asked, "SQLite")
 	w.starts()

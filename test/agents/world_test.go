@@ -72,7 +72,8 @@ func newServer(t *testing.T) *world {
 	if out, err := exec.Command("git", "-C", w.dir, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
-	t.Cleanup(func() { w.write("go") }) // commands that outlived their server end
+	// commands that outlived their server end
+	t.Cleanup(func() { w.write("go") })
 	w.port = w.freePort()
 	return w
 }

@@ -117,9 +117,11 @@ func (w *world) takesOld() {
 	if w.st.Turn == nil || w.st.Turn.ID != r.Turn {
 		return
 	}
-	for _, c := range w.st.Turn.Prompts { // it has read the log, and names what an agent has had once more
+	// it has read the log, and names what an agent has had once more
+	for _, c := range w.st.Turn.Prompts {
 		context[c.Prompt] = true
-		if w.owed[c.Prompt] == 0 { // if this turn ends without completing, another one follows what the agent began
+		// if this turn ends without completing, another one follows what the agent began
+		if w.owed[c.Prompt] == 0 {
 			w.itsOwn[c.Prompt] = true
 		}
 		delete(w.reached, c.Prompt)

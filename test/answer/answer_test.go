@@ -281,7 +281,8 @@ func (w *world) ends(t *turn, how int) {
 		return
 	}
 	if w.st.BlockedBy() != "" {
-		return // a program that waits for its answer does not complete its turn
+		// a program that waits for its answer does not complete its turn
+		return
 	}
 	w.process(events.TurnCompleted{Turn: t.id})
 }
@@ -376,7 +377,8 @@ func (w *world) byItself() {
 		f.Synthetic, f.Message = false, w.id("m")
 		facts = append(facts, events.MessageAccepted{Message: f.Message, Content: json.RawMessage(`"x"`)})
 	}
-	if q := w.st.Queue; len(q) > 0 && !q[0].Synthetic && w.chance(3) { // it takes a queued message without a request
+	// it takes a queued message without a request
+	if q := w.st.Queue; len(q) > 0 && !q[0].Synthetic && w.chance(3) {
 		f.Synthetic, f.Message, facts = false, q[0].ID, nil
 	}
 	if t := w.runs; t != nil {
@@ -418,7 +420,8 @@ func (w *world) receivesLate() {
 			w.late++
 		}
 		switch {
-		case w.runs != nil: // the log has the receipt in this turn
+		case w.runs != nil:
+			// the log has the receipt in this turn
 			w.runs.context[id] = true
 		case w.ended[p.Turn] == session.OutcomeCompleted && w.st.Turn == nil && !w.brought(id):
 			w.reached[id] = true
@@ -600,13 +603,15 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 		return
 	}
 	w.runs = &turn{id: r.Turn, context: given}
-	if r.Message != "" && strings.HasPrefix(r.Message, "answer-") { // an answer that became a message is the message
+	// an answer that became a message is the message
+	if r.Message != "" && strings.HasPrefix(r.Message, "answer-") {
 		for _, c := range w.st.Turn.Prompts {
 			w.runs.context[c.Prompt] = true
 		}
 		w.once(r.Message)
 	}
-	if prior != nil && prior.id == r.OfTurn { // the same process continues: it remembers
+	// the same process continues: it remembers
+	if prior != nil && prior.id == r.OfTurn {
 		maps.Copy(w.runs.context, prior.context)
 	}
 }
@@ -680,7 +685,8 @@ func (w *world) rest(continues bool) {
 		}
 		if continues && idle > restIdle && w.st.Turn == nil && w.st.Pending.Turn == nil &&
 			w.st.Pending.Compaction == nil {
-			w.send() // a person continues
+			// a person continues
+			w.send()
 		}
 	}
 }
@@ -710,11 +716,13 @@ func (w *world) restOutside() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
 		switch c := w.st.Tools[id]; {
-		case c.Epoch != w.st.Epoch, c.Background: // a server in the background has no end of its own
+		case c.Epoch != w.st.Epoch, c.Background:
+			// a server in the background has no end of its own
 		case !w.unread(id):
 			w.process(events.ToolCompleted{Call: id})
 			return
-		case w.st.Turn != nil: // it adopted the call without its turn: no other turn can bring the decision
+		case w.st.Turn != nil:
+			// it adopted the call without its turn: no other turn can bring the decision
 			w.asksAgain()
 			return
 		}

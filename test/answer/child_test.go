@@ -86,7 +86,8 @@ func (k *kid) moves() {
 	case k.st.Owned:
 		k.owner(started(p))
 	case k.gone() || !k.st.Claimable(strconv.Itoa(w.inc)):
-		if !w.alive() { // another process starts
+		// another process starts
+		if !w.alive() {
 			w.inc++
 			w.dead = w.st.Owned
 		}
@@ -104,7 +105,8 @@ func (k *kid) ends(turn string) {
 	var facts []events.Fact
 	for id, p := range k.st.Prompts {
 		if p.Status != session.Awaiting {
-			facts = append(facts, events.PromptDelivered{Prompt: id}) // a child asks once
+			// a child asks once
+			facts = append(facts, events.PromptDelivered{Prompt: id})
 		}
 	}
 	switch {

@@ -97,7 +97,8 @@ func (w *world) asksNothing() {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
 		if p == nil {
-			continue // a decision about another prompt has delivered it
+			// a decision about another prompt has delivered it
+			continue
 		}
 		c := w.st.Tools[p.Call]
 		has := p.Epoch == w.st.Epoch || c != nil && c.Epoch == w.st.Epoch
@@ -175,7 +176,8 @@ func (w *world) repeats() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.had)) {
 		if c, carried := w.st.Carries(id); carried && c.Had < w.st.Epoch {
-			continue // the owner of a turn that carries it may give the receipt
+			// the owner of a turn that carries it may give the receipt
+			continue
 		}
 		if w.st.Prompts[id] == nil {
 			w.twice++

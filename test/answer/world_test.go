@@ -132,7 +132,8 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		c.Events = append(c.Events, events.New(w.id("e"), said, ref, epoch, w.now, f))
 		raw, err := json.Marshal(f)
 		if err != nil {
-			panic(err) // facts always encode
+			// facts always encode
+			panic(err)
 		}
 		w.trace = append(w.trace, fmt.Sprintf("%d %s %s %s", c.Seq, by, f.Kind(), raw))
 	}
@@ -187,7 +188,8 @@ func (w *world) before(f events.Fact) {
 	if back, ok := f.(events.MessageWithdrawn); ok {
 		for id, m := range w.asMessage {
 			if m == back.Message {
-				delete(w.owed, id) // the answer is taken back
+				// the answer is taken back
+				delete(w.owed, id)
 				delete(w.asMessage, id)
 				delete(w.settled, id)
 				delete(w.reached, id)
@@ -285,7 +287,8 @@ func (w *world) counted(f events.Fact, of about) {
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
 		// a person's message that a compaction came before
 		sent := w.st.Turn.Cause == events.CauseFollowUp && !w.st.Turn.Synthetic && w.st.Turn.MessageSeq > w.stopSince
-		stop := w.st.Pending.Stop // a stop that moved to this turn holds what it held
+		// a stop that moved to this turn holds what it held
+		stop := w.st.Pending.Stop
 		if !of.adopted && (of.byPerson || byPerson || sent) && (stop == nil || stop.Turn != f.Turn) {
 			w.stopSince, w.still = 0, false
 		}
@@ -294,12 +297,14 @@ func (w *world) counted(f events.Fact, of about) {
 		}
 		switch t := w.st.Turn; {
 		case of.adopted:
-		case w.fromOld[f.Turn]: // an old view does not have what was decided since
+		case w.fromOld[f.Turn]:
+			// an old view does not have what was decided since
 		case of.requested:
 			w.attempt("started", f.Turn, t.Prompts)
 			w.needless("started", t.Cause, f.Turn, t.Message, ids(t.Prompts), of)
 		case byPerson:
-			for p, at := range w.owed { // a person continued, in a turn that the harness began without a request
+			// a person continued, in a turn that the harness began without a request
+			for p, at := range w.owed {
 				if at <= max(t.MessageSeq, 1) && !w.waitsElsewhere(p) {
 					w.overtaken[p] = true
 					delete(w.owed, p)
@@ -343,15 +348,18 @@ func (w *world) needless(what string, cause events.Cause, id, message string, na
 	}
 	for _, p := range named {
 		if what == "requested" && w.attended(p) {
-			continue // its asker waits for it, outside of any turn, or in a call
+			// its asker waits for it, outside of any turn, or in a call
+			continue
 		}
 		if q := w.st.Prompts[p]; what == "requested" && of.by == events.WriterReconciler && w.owed[p] != 0 &&
 			w.owed[p] <= w.oldAt && w.alive() && w.st.Turn == nil && (q == nil || q.Epoch == w.st.Epoch) {
-			continue // a ledger from before the rule has stored it, or one after it
+			// a ledger from before the rule has stored it, or one after it
+			continue
 		}
 		since := w.stopSince
 		if what == "requested" && of.by == events.WriterRetry {
-			since = 0 // a person resumes what waits since the stop
+			// a person resumes what waits since the stop
+			since = 0
 		}
 		if at := max(w.owed[p], w.output[p]); at > since || p != "" && (!w.settled[p] || w.overtaken[p] || w.named[p]) {
 			return
@@ -380,9 +388,11 @@ func (w *world) callEnds(call string, of about) {
 			if of.by != events.WriterHarness {
 				_, carried := w.st.Carries(id)
 				if !carried || w.st.Runs(w.st.Turn.ID) {
-					continue // no agent has read that output
+					// no agent has read that output
+					continue
 				}
-				w.output[id] = w.owed[id] // the next attempt of the open turn reads it
+				// the next attempt of the open turn reads it
+				w.output[id] = w.owed[id]
 			}
 			w.reached[id] = true
 			delete(w.owed, id)

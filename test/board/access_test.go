@@ -92,7 +92,8 @@ func TestPagesAreAccessible(t *testing.T) {
 	w := board(t, c, "#/operator")
 	w.shows("HF_LOG")
 	w.shows("harness painter")
-	w.shows("JetStream on") // the doctor
+	// the doctor
+	w.shows("JetStream on")
 	cells := func(table string, column int) string {
 		return fmt.Sprintf(`[...document.querySelectorAll("section[aria-label='%s'] tbody tr td:nth-child(%d)")]
 			.map((e) => e.textContent).join()`, table, column)
@@ -100,9 +101,10 @@ func TestPagesAreAccessible(t *testing.T) {
 	w.wait(cells("services", 3) + ` === "yes,yes,yes,yes"`)
 	w.wait(cells("work of services", 4) + ` === Array(7).fill("0 messages").join()`)
 	w.wait(`!holdfast.app.page.examining`)
+	// what the doctor finds depends on the machine
 	eval[bool](w, `(holdfast.app.page.findings.list = [{level: "wrong", check: "log", found: "full", do: "x"},
 		{level: "note", check: "nodes", found: "one is away"}, {level: "ok", check: "layout", found: "as wanted"}],
-		true)`) // what the doctor finds depends on the machine
+		true)`)
 	w.accessible("operator", true)
 }
 
@@ -204,7 +206,8 @@ func (p *page) tree() string {
 	write = func(n *accessibility.Node, above string, depth int) {
 		role, name := text(n.Role), volatile.ReplaceAllString(strings.ReplaceAll(text(n.Name), host, "host"), "0")
 		if role != "StaticText" {
-			name = strings.TrimSpace(name) // versions of Chromium differ in it
+			// versions of Chromium differ in it
+			name = strings.TrimSpace(name)
 		}
 		if role == "InlineTextBox" || role == "StaticText" && strings.Contains(above, name) {
 			return

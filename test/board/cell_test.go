@@ -35,7 +35,8 @@ func newCell(t *testing.T) *cell {
 	c := &cell{t: t, dir: t.TempDir(), nats: freePort(t), http: freePort(t)}
 	t.Cleanup(func() {
 		if c.process != nil {
-			c.signal(syscall.SIGCONT) // a test may have stopped it
+			// a test may have stopped it
+			c.signal(syscall.SIGCONT)
 			c.end(syscall.SIGTERM)
 		}
 	})
@@ -98,7 +99,8 @@ func (c *cell) signal(signal syscall.Signal) {
 func (c *cell) end(signal syscall.Signal) {
 	c.t.Helper()
 	c.signal(signal)
-	_ = c.process.Wait() // a killed process has failed
+	// a killed process has failed
+	_ = c.process.Wait()
 	c.process = nil
 }
 

@@ -90,8 +90,9 @@ func TestPersonLogsIn(t *testing.T) {
 
 	p := newPage(t, "about:blank")
 	if _, err := chromedp.Run(p.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		// the authority is one of this test
 		return cdp.Call(ctx, target, security.SetIgnoreCertificateErrors,
-			security.SetIgnoreCertificateErrorsParams{Ignore: true}) // the authority is one of this test
+			security.SetIgnoreCertificateErrorsParams{Ignore: true})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func TestPersonLogsIn(t *testing.T) {
 
 	p.readsSession(c, h, s, turn)
 	p.visit("#/operator")
-	p.shows("JetStream on") // the doctor, over a websocket with the login of ann
+	// the doctor, over a websocket with the login of ann
+	p.shows("JetStream on")
 	p.click(`section[aria-label="recovery"] button`)
 	p.wait(`/ \(403\)/.test(document.querySelector("#swept")?.textContent)`)
 	eval[bool](p, `(globalThis.ask = fetch, globalThis.fetch = async () => {

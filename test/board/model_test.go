@@ -106,8 +106,9 @@ func TestViewModels(t *testing.T) {
 	defer srv.Close()
 	p := newPage(t, srv.URL+"/vendor/LICENSES.txt")
 	if _, err := chromedp.Run(p.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		// UTC+14
 		return cdp.Call(ctx, target, emulation.SetTimezoneOverride,
-			emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Kiritimati"}) // UTC+14
+			emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Kiritimati"})
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -87,14 +87,17 @@ func TestPageSurvivesTheDeathOfEverything(t *testing.T) {
 	p.shows("reconnecting")
 	p.shows("as of ")
 	p.wait(`document.querySelector("button.main").disabled`)
-	p.press("\r") // nothing is kept for later
+	// nothing is kept for later
+	p.press("\r")
 	p.shot("stale")
 
-	c.start("--board=false") // the page cannot see what happens now
+	// the page cannot see what happens now
+	c.start("--board=false")
 	nc := c.connect()
 	c.request(nc, "ledger.answer", map[string]any{"harness": "painter", "session": "wall", "prompt": "two", "by": "bob",
 		"answers": []any{map[string]any{"question": "colour", "selected": []string{"red"}}}})
-	c.state(nc) // the broker is up
+	// the broker is up
+	c.state(nc)
 	gone := events.BlockerKey("painter", "wall", "wall", "ghost")
 	c.end(syscall.SIGKILL)
 	eval[bool](p, fmt.Sprintf(`(holdfast.app.bucket.put(%s, {harness: "painter", session: "wall", root: "wall",
@@ -363,7 +366,8 @@ func TestSilenceIsNotTakenForPeace(t *testing.T) {
 	if eval[bool](p, `!holdfast.app.net.connected`) {
 		t.Log("the connection was closed meanwhile: the machine is slow")
 	}
-	p.wait(`holdfast.app.bucket.error`) // of the request that had no reply
+	// of the request that had no reply
+	p.wait(`holdfast.app.bucket.error`)
 	drawn(p)
 	if got := eval[string](p, `document.querySelector("#state").innerText`); got != state {
 		t.Errorf("a page that hears nothing says %q, and then %q", state, got)
@@ -427,5 +431,6 @@ func TestPageBeginsWhenItsServerIsBack(t *testing.T) {
 	defer front.Close()
 	p := newPage(t, front.URL)
 	p.shows("The board's server does not reply")
-	p.wait(`document.querySelector("#state")`) // the page knows its cell
+	// the page knows its cell
+	p.wait(`document.querySelector("#state")`)
 }

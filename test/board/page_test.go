@@ -39,7 +39,8 @@ func newPage(t *testing.T, url string) *page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil { // the tab ends with the context of its first step
+	// the tab ends with the context of its first step
+	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
 	p := &page{t: t, ctx: ctx}

@@ -195,9 +195,12 @@ func TestForgedEventsMadeNothing(t *testing.T) {
 	}
 	// malformed
 	forge(`[` + event("turn.completed", "") + `]`)
-	forge(`[` + event("turn.stopped", `,"session":"wall","epoch":1`) + `]`)                  // of another process
-	forge(`[` + event("turn.interrupted", `,"session":"wall","epoch":1`) + `]`)              // out of role
-	forge(`[` + strings.ReplaceAll(event("turn.failed", ""), "holdfast.turn", "turn") + `]`) // parked, and foreign
+	// of another process
+	forge(`[` + event("turn.stopped", `,"session":"wall","epoch":1`) + `]`)
+	// out of role
+	forge(`[` + event("turn.interrupted", `,"session":"wall","epoch":1`) + `]`)
+	// parked, and foreign
+	forge(`[` + strings.ReplaceAll(event("turn.failed", ""), "holdfast.turn", "turn") + `]`)
 	forge(`no batch`)
 
 	p := board(t, c, "#/s/painter/wall")
@@ -295,7 +298,8 @@ func TestManySubAgents(t *testing.T) {
 	}
 	kv := c.state(c.connect())
 	last := events.SessionKey(events.Ref{Harness: "painter", Session: "kid-103"})
-	until(t, "the document of the last session", func() bool { // the ledger folds in the order of the log
+	// the ledger folds in the order of the log
+	until(t, "the document of the last session", func() bool {
 		e, err := kv.Get(t.Context(), last)
 		return err == nil && strings.Contains(string(e.Value()), `"phase":"running"`)
 	})
@@ -388,7 +392,8 @@ func TestLongMessageIsRead(t *testing.T) {
 	p.click(show)
 	shown := `document.querySelector(".object")?.textContent`
 	p.wait(fmt.Sprintf("%s === %s", shown, quote("queued "+long)))
-	p.click(show) // it hides what it showed
+	// it hides what it showed
+	p.click(show)
 	p.wait(`!document.querySelector(".object")`)
 	eval[bool](p, `([...document.querySelectorAll("#timeline button.line")].find((b) =>
 		b.textContent.includes("message.accepted") && b.textContent.includes("agent")).click(), true)`)

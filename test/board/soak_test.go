@@ -69,7 +69,8 @@ func TestPageUnderTheDrill(t *testing.T) {
 		if rounds <= warmUp {
 			first = last
 		}
-		t.Logf("round %d: heap %.0f KiB", rounds, last/1024) // also when a later round fails
+		// also when a later round fails
+		t.Logf("round %d: heap %.0f KiB", rounds, last/1024)
 	}
 	t.Logf("%d rounds; heap %.0f KiB when warm, %.0f KiB after the last", rounds, first/1024, last/1024)
 	if last > first*5/4+heapGrowth {
@@ -93,7 +94,8 @@ func (c *cell) waiting(kv jetstream.KeyValue) []string {
 	for key := range list.Keys() {
 		e, err := kv.Get(c.t.Context(), key)
 		if err != nil {
-			continue // it went meanwhile
+			// it went meanwhile
+			continue
 		}
 		var v struct{ Status string }
 		if err := json.Unmarshal(e.Value(), &v); err == nil && v.Status == "awaiting" {

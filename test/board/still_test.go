@@ -270,10 +270,12 @@ func TestRemovedRowStaysUnderAHand(t *testing.T) {
 // touch does not count.
 func TestTouchIsAHand(t *testing.T) {
 	s := newStill(t, widths[1])
-	s.hover(row("two")) // as browsers say after a touch
+	// as browsers say after a touch
+	s.hover(row("two"))
 	s.touches(input.DispatchTouchEventTypeTouchStart, row("three"))
 	s.wait(`holdfast.app.fingers === 1`)
-	eval[bool](s.page, `(holdfast.app.touched = 0, true)`) // the finger rests
+	// the finger rests
+	eval[bool](s.page, `(holdfast.app.touched = 0, true)`)
 	s.stays("a row above a finger goes", func() {
 		s.decides("a", "one")
 		s.purges("a", "one")
@@ -295,7 +297,8 @@ func TestStoredAnswerIsNotSentAgain(t *testing.T) {
 			if (verb !== "get") sent++;
 			return ask.call(holdfast.app.net, service, verb, ...rest);
 		}, true)`)
-	for i, keys := range []string{"1", "n"} { // an answer, and a refusal
+	// an answer, and a refusal
+	for i, keys := range []string{"1", "n"} {
 		s.press("j" + keys)
 		s.wait(`document.querySelector(".row.open :is(:checked, .reason)")`)
 		s.press("\r")

@@ -155,7 +155,8 @@ func TestKeysActOnWhatIsOnTheScreen(t *testing.T) {
 	p.press("2")
 	p.press("n")
 	p.press("x")
-	p.press("\r") // it opens the row that is on the screen
+	// it opens the row that is on the screen
+	p.press("\r")
 	p.wait(`document.querySelector(".row.open[data-key$=brush]")`)
 	hidden := `holdfast.app.bucket.rows.get(` +
 		quote(events.BlockerKey("painter", "wall", "wall", "colour")) + `).version`
@@ -287,7 +288,8 @@ func TestSeveralRowsHaveOneAnswer(t *testing.T) {
 	p.press("b")
 	p.press("jj")
 	p.wait(`holdfast.app.inbox.current.endsWith(".other")`)
-	p.press("x") // another shape
+	// another shape
+	p.press("x")
 	p.shows("2 selected")
 	p.press("kk")
 	p.wait(`holdfast.app.inbox.current.endsWith(".b")`)
@@ -356,7 +358,8 @@ func TestRowThatIsRefusedHasNoCommonAnswer(t *testing.T) {
 	blocked("the other row says no")
 	p.press("j")
 	p.wait(`document.querySelector(".row.open[data-key$=b] .reason")`)
-	p.press("o") // an answer takes the no back
+	// an answer takes the no back
+	p.press("o")
 	p.shows("Answer 2 with “once”")
 	p.press("b")
 	p.wait(`document.querySelectorAll(".row.decided").length === 2`)
@@ -441,7 +444,8 @@ func TestArrowKeysScrollAFocusedInput(t *testing.T) {
 	eval[bool](p, `(document.activeElement.blur(), true)`)
 	p.press(arrowDown)
 	p.wait(`document.querySelector(".row.open[data-key$=short] .input dd")`)
-	p.do(focus(".row.open .input")) // it has nothing to scroll
+	// it has nothing to scroll
+	p.do(focus(".row.open .input"))
 	p.press(arrowUp)
 	p.wait(`document.querySelector(".row.open[data-key$=long]")`)
 }
@@ -477,7 +481,8 @@ func TestSingleKeysAreSwitchedOff(t *testing.T) {
 		if eval[bool](p, `Boolean(document.querySelector(".row.open :is(:checked, .reason), #bulk"))`) {
 			t.Error("a single key did something in the open row")
 		}
-		p.press("\x1b") // esc is no single key
+		// esc is no single key
+		p.press("\x1b")
 		p.wait(`!document.querySelector(".row.open")`)
 		p.do(chromedp.Reload())
 		p.wait(`document.querySelector(".row.waits")`)
@@ -520,7 +525,8 @@ func TestButtonsOfAPhone(t *testing.T) {
 	}
 	eval[bool](p, `([...document.querySelectorAll("header button.help")].forEach((b) => b.click()), true)`)
 	p.wait(`globalThis.asked && document.getElementById("help")`)
-	p.shows("enter") // the names of the keys
+	// the names of the keys
+	p.shows("enter")
 }
 
 // Words of an agent that are longer than the page are broken, and nothing of them is cut off.

@@ -85,7 +85,8 @@ func TestAnswerInOnesOwnWords(t *testing.T) {
 		t.Errorf("the ledger has %v and %v", selected, text)
 	}
 
-	p.visit("#/p/painter/wall/name") // a question without options
+	// a question without options
+	p.visit("#/p/painter/wall/name")
 	p.wait(`document.querySelector(".row.open[data-key$=name]")`)
 	p.shows("choose or write an answer")
 	p.do(focus(own))
@@ -240,7 +241,8 @@ func TestTurnIsResumedOnItsPage(t *testing.T) {
 	})()`)
 	p.asks("Resume", "resume: stored at")
 	if got := eval[string](p, `asked.join()`); !strings.Contains(got, "retry resume") {
-		t.Errorf("the page asked for %s", got) // the effect of others is the same here
+		// the effect of others is the same here
+		t.Errorf("the page asked for %s", got)
 	}
 	p.logged("turn.requested", "ann")
 	p.wait(`document.querySelector("#phase").textContent !== "interrupted"`)
@@ -259,7 +261,8 @@ func TestSessionIsCompactedOnItsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait(`document.querySelector("#phase").textContent === "idle"`)
-	p.asks("Stop", "stop: nothing to do") // nothing runs, and nothing is said to be stored
+	// nothing runs, and nothing is said to be stored
+	p.asks("Stop", "stop: nothing to do")
 	p.asks("Compact", "compact: stored at")
 	p.logged("compaction.requested", "compaction")
 	p.wait(`document.querySelector("#phase").textContent === "compacting"`)

@@ -142,7 +142,8 @@ func (w *world) deliveries(t *testing.T) {
 		}
 		a.done(t)
 	}
-	h := w.harness() // a message to deliver, which would be a request to a service
+	// a message to deliver, which would be a request to a service
+	h := w.harness()
 	for range 20 {
 		if _, err := h.Request("hf.log.my-agent.replies.harness",
 			[]byte(`{"harness":"other","session":"s","reason":"archived","by":"bob"}`), patience); err != nil {
@@ -159,7 +160,8 @@ func (w *world) deliveriesToServices(t *testing.T) {
 	if _, err := h.Request(filter, []byte(`{}`), patience); err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{} // of the consumers that the operator has seen
+	// of the consumers that the operator has seen
+	names := map[string]bool{}
 	for _, service := range services {
 		for _, to := range []string{"hf.svc." + service + ".get", "hf.svc." + service + ".send", "hf.svc." + service +
 			".report", "hf.svc." + service + ".now", "hf.svc." + service + ".get.ann", "$SRV.PING", "$SRV.STATS",
@@ -211,7 +213,8 @@ func (w *world) deliveriesToAHarness(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledger := w.login(events.ServiceName("ledger"), events.ClassService, "ledger")
-	natstest.Until(t, "the nudge of a service", func() bool { // a subscription reaches the other nodes a little later
+	// a subscription reaches the other nodes a little later
+	natstest.Until(t, "the nudge of a service", func() bool {
 		ledger.send(t, "hf.nudge."+victim, "", `{"session":"s","seq":1}`)
 		ledger.done(t)
 		return len(nudged) > 0
@@ -301,7 +304,8 @@ func (w *world) deliveriesOfAPersonThatMove(t *testing.T) {
 	for i, to := range []string{"hf.nudge." + victim, "hf.timer.retry.other.s", "$KV.hf_leases.harness.other.2",
 		"$JS.API.STREAM.PURGE.KV_hf_leases"} {
 		name, inbox := fmt.Sprint("watch-", i), ann.NewInbox()
-		deliver := func(to string) error { // the first MiB at once, then each message after some seconds
+		// the first MiB at once, then each message after some seconds
+		deliver := func(to string) error {
 			return ann.api(t, "CONSUMER.CREATE.HF_LOG."+name+"."+filter,
 				map[string]any{"stream_name": "HF_LOG", "config": map[string]any{"name": name, "filter_subject": filter,
 					"ack_policy": "none", "deliver_subject": to, "num_replicas": 1, "rate_limit_bps": 800_000,
@@ -602,7 +606,8 @@ func fact(spec *events.Spec, r events.Ref) string {
 		"source": "/harness/" + r.Harness + "/1", "type": "holdfast." + string(spec.Kind),
 		"subject": "s", "time": time.Now().UTC(), "session": r.Session, "epoch": 1, "data": spec.Zero}})
 	if err != nil {
-		panic(err) // a fact of the table always encodes
+		// a fact of the table always encodes
+		panic(err)
 	}
 	return string(body)
 }
@@ -719,7 +724,8 @@ func (w *world) bounds(t *testing.T) {
 
 // connections: a user has so many connections at most, and another user connects after that.
 func (w *world) connections(t *testing.T) {
-	const most = 256 // of the printed permissions
+	// of the printed permissions
+	const most = 256
 	user := "harness-" + attacker
 	var refused error
 	var open []*nats.Conn
@@ -775,7 +781,8 @@ func (w *world) filters(t *testing.T) {
 // floods: keys of one harness do not fill the store, which all sessions share: leases, deletions of leases that never
 // were, and keys that cannot be read. The leases of others stay.
 func (w *world) floods(t *testing.T) {
-	const more = 3000 // than a harness may have
+	// than a harness may have
+	const more = 3000
 	h, before := w.harness(), w.leases(t)
 	for _, flood := range []struct {
 		key, header string

@@ -90,7 +90,8 @@ func TestThreeNodesAreRestored(t *testing.T) {
 	runTurn(t, again, "restored")
 	d.worksFor(next)
 	d.sound()
-	d.nodes[d.leader("HF_LOG")].halt(syscall.SIGKILL) // each node may be missing now
+	// each node may be missing now
+	d.nodes[d.leader("HF_LOG")].halt(syscall.SIGKILL)
 	runTurn(t, again, "two nodes")
 }
 

@@ -193,7 +193,8 @@ func (b *front) socket(cookies, origin string, direct bool) (*nats.Conn, error) 
 	opts := nats.GetDefaultOptions()
 	opts.Url, opts.TLSConfig, opts.CustomDialer = "wss://"+boardName+"/nats", b.trust, b
 	opts.AllowReconnect, opts.InboxPrefix = false, events.Inbox("hf", events.ClassPerson, people)
-	opts.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // refusals, which LastError has
+	// refusals, which LastError has
+	opts.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
 	opts.WebSocketConnectionHeaders = http.Header{"Cookie": {cookies}, "Origin": {origin}}
 	if direct {
 		authority, err := os.ReadFile(filepath.Join(b.cell.secrets.dir, "nats-tls/ca.crt"))
@@ -249,7 +250,8 @@ func (b *front) answers(cookies string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = h.Close(context.WithoutCancel(t.Context())) }() // its node may be gone
+	// its node may be gone
+	defer func() { _ = h.Close(context.WithoutCancel(t.Context())) }()
 	s, err := h.Open(t.Context(), "s", harness.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -316,7 +318,8 @@ func shows(t *testing.T, page *nats.Conn, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Stop() }() // the connection may have ended
+	// the connection may have ended
+	defer func() { _ = rows.Stop() }()
 	for {
 		select {
 		case row := <-rows.Updates():
@@ -352,7 +355,8 @@ func (b *front) rotates(cookies string) {
 	if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v: %s", args, err, out)
 	}
-	b.cell.secrets.secrets(b.cell.net.routes()...) // the certificate again
+	// the certificate again
+	b.cell.secrets.secrets(b.cell.net.routes()...)
 	b.cell.reread()
 	natstest.Until(t, "the page of the old password to be closed", page.IsClosed)
 	natstest.Until(t, "the broker to show its new certificate", func() bool {

@@ -199,7 +199,8 @@ func (d *deployment) service(service, name string) {
 			r.env[i] = d.change(r.env[i])
 		}
 	}
-	if d.nodes[1] == nil { // of the overlay with one node
+	// of the overlay with one node
+	if d.nodes[1] == nil {
 		r.env = append(r.env, "HOLDFAST_REPLICAS=1")
 	}
 	d.services = append(d.services, r)

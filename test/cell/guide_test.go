@@ -20,7 +20,8 @@ func TestCommandsOfTheKubernetesGuide(t *testing.T) {
 			programs(t)
 			g := guided(t)
 			login := strings.NewReplacer()
-			if nkeys { // the guide's example gives one user an nkey, and says what gives one to all
+			// the guide's example gives one user an nkey, and says what gives one to all
+			if nkeys {
 				for _, command := range g.commands(`--nkey-user harness-my-agent`, 2) {
 					g.run(strings.ReplaceAll(command, "--nkey-user harness-my-agent", "--nkey-user '*'"))
 				}

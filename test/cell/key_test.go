@@ -69,7 +69,8 @@ func TestAKeyForARunningCell(t *testing.T) {
 		return err == nil && found && slices.Equal(slices.Sorted(strings.SplitSeq(strings.ReplaceAll(left, " ", "."),
 			",.")), plain)
 	})
-	for _, name := range plain { // as doctor says
+	// as doctor says
+	for _, name := range plain {
 		m, err := root.Request("$JS.API.CONSUMER.DELETE."+name, nil, patience)
 		if err != nil || !strings.Contains(string(m.Data), `"success":true`) {
 			t.Fatalf("%s is not removed: %v %+v", name, err, m)

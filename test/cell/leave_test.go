@@ -39,7 +39,8 @@ func TestServicesEndWithinASecond(t *testing.T) {
 		natstest.RetryStalled(t, standstill, func() error {
 			d.until(s.pod, s.fit)
 			idle := s.open()
-			defer func() { _ = idle.Close() }() // the process may have ended it
+			// the process may have ended it
+			defer func() { _ = idle.Close() }()
 			w.proceeds(t)
 			began := time.Now()
 			s.end(syscall.SIGTERM, true)

@@ -181,7 +181,8 @@ type relays struct {
 func newRelays(t *testing.T) *relays {
 	t.Helper()
 	r := &relays{t: t}
-	var held []net.Listener // all at once, so that they differ
+	// all at once, so that they differ
+	var held []net.Listener
 	port := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -254,7 +255,8 @@ func (r *relays) relay(from net.Conn, port string, gates func() []chan struct{})
 		return
 	}
 	both := func(a io.Writer, b io.Reader) {
-		defer func() { _ = errors.Join(from.Close(), to.Close()) }() // either may have ended it
+		// either may have ended it
+		defer func() { _ = errors.Join(from.Close(), to.Close()) }()
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := b.Read(buf)

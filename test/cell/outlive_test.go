@@ -85,7 +85,8 @@ func TestTheCellOutlives(t *testing.T) {
 			t.Run(phases[i].name, func(t *testing.T) { d.play(t, w, &phases[i]) })
 		}
 	}
-	if !t.Failed() { // after a failure it may wait without end
+	// after a failure it may wait without end
+	if !t.Failed() {
 		w.end()
 	}
 	w.verify(d.as("holdfast-ledger", events.ClassService, "ledger"))

@@ -249,7 +249,8 @@ func (p *pod) launch() chan struct{} {
 	}
 	cmd, gone := p.cmd, p.gone
 	go func() {
-		if err := cmd.Wait(); err != nil { // kill and the test read the outcome
+		// kill and the test read the outcome
+		if err := cmd.Wait(); err != nil {
 			fmt.Fprintf(log, "--- %s ended: %v\n", p.name, err)
 		}
 		if err := log.Close(); err != nil {
@@ -279,7 +280,8 @@ func (p *pod) watch(gone chan struct{}) {
 		p.mu.Lock()
 		frozen := p.frozen
 		p.mu.Unlock()
-		if frozen { // for a shorter time than a kill takes
+		// for a shorter time than a kill takes
+		if frozen {
 			failed = 0
 			continue
 		}
@@ -326,19 +328,22 @@ func (p *pod) end(s syscall.Signal, planned bool) {
 		return
 	}
 	hook := p.probes.Lifecycle.PreStop.Exec.Command
-	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) { // the short form has no time for it
+	// the short form has no time for it
+	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) {
 		if out, err := exec.Command(hook[0], p.here(hook[1:])...).CombinedOutput(); err != nil {
 			p.t.Logf("%s: before its end: %v: %s", p.name, err, out)
 		}
 	}
-	_ = cmd.Process.Signal(s) // an error means that it has ended
+	// an error means that it has ended
+	_ = cmd.Process.Signal(s)
 	select {
 	case <-gone:
 		return
 	case <-time.After(p.grace):
 	}
 	p.t.Errorf("%s does not end within %s", p.name, p.grace)
-	_ = cmd.Process.Signal(syscall.SIGKILL) // an error means that it has ended
+	// an error means that it has ended
+	_ = cmd.Process.Signal(syscall.SIGKILL)
 	<-gone
 }
 
@@ -362,7 +367,8 @@ func (p *pod) pause(frozen bool, s syscall.Signal) {
 	defer p.mu.Unlock()
 	p.frozen = frozen
 	if p.cmd != nil {
-		_ = p.cmd.Process.Signal(s) // an error means that it has ended
+		// an error means that it has ended
+		_ = p.cmd.Process.Signal(s)
 	}
 }
 

@@ -55,7 +55,8 @@ func TestAnOlderBackupIsRestored(t *testing.T) {
 	runTurn(t, late, "after")
 	operator := d.as("root", events.ClassPerson, "root")
 	lost := map[string]uint64{"grows": s.State().Seq, "late": late.State().Seq}
-	for name, seq := range lost { // the services know it
+	// the services know it
+	for name, seq := range lost {
 		natstest.Until(t, "the document of "+name, func() bool { return d.document(operator, name) >= seq })
 	}
 

@@ -87,7 +87,8 @@ func (w *world) store(t *testing.T, a *account, many int, message func(n int) (s
 			a.send(t, subject, "", body)
 			continue
 		}
-		w.stored(t, a, subject, body) // so that the broker has room for the next ones
+		// so that the broker has room for the next ones
+		w.stored(t, a, subject, body)
 	}
 }
 
@@ -150,7 +151,8 @@ func (w *world) children(t *testing.T, h *account, name string, parent func(n in
 	natstest.UntilSession(t, w.victim, first, "without an owner", func(st *session.State) bool { return !st.Owned })
 	pulse, halt, written, slowest := natstest.Feel(t), make(chan struct{}), 0, time.Duration(0)
 	var done sync.WaitGroup
-	done.Go(func() { // each change of a child is a reason to look at its parent
+	// each change of a child is a reason to look at its parent
+	done.Go(func() {
 		for ; !t.Failed(); written++ {
 			select {
 			case <-halt:

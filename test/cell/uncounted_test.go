@@ -56,7 +56,8 @@ func TestConsumersThatNoLimitCounts(t *testing.T) {
 			}
 			out, err := doctor(t.Context(), w.config("root", events.ClassPerson, "root"))
 			named := strings.Contains(out, "of HF_LOG delivers to _INBOX.hf.")
-			if !named && uncountedNow(t, operator) > 0 { // the reconciler has not ended them before doctor looked
+			// the reconciler has not ended them before doctor looked
+			if !named && uncountedNow(t, operator) > 0 {
 				t.Errorf("doctor does not name them: %v\n%s", err, out)
 			}
 			if more := len(consumers(t, root, "HF_LOG")) - listed; more >= uncounted {
@@ -129,7 +130,8 @@ func TestSourcingConsumers(t *testing.T) {
 	}
 	t.Cleanup(operator.Close)
 	gone := func() bool { return uncountedNow(t, operator) == 0 }
-	for try := 1; ; try++ { // a round of the reconciler between the first and the last one deletes some
+	// a round of the reconciler between the first and the last one deletes some
+	for try := 1; ; try++ {
 		made := w.sourcing(t, try)
 		found := uncountedNow(t, operator)
 		if found == made {

@@ -41,7 +41,8 @@ func TestUsersOfARunningCell(t *testing.T) {
 		PasswordFile: f + "/password", TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key"}
 	var h *harness.Harness
 	natstest.Until(t, "the new user to log in", func() (ok bool) {
-		w.reload(run) // see ADR 213: the first one does not start what an account imports
+		// see ADR 213: the first one does not start what an account imports
+		w.reload(run)
 		ctx, cancel := context.WithTimeout(t.Context(), probeTimeout)
 		defer cancel()
 		var err error
@@ -51,7 +52,8 @@ func TestUsersOfARunningCell(t *testing.T) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(t.Context(), probeTimeout)
 		defer cancel()
-		_ = h.Close(ctx) // its user is gone
+		// its user is gone
+		_ = h.Close(ctx)
 	}()
 	if _, err := h.Open(t.Context(), "first", harness.OpenOptions{}); err != nil {
 		t.Fatal(err)
@@ -109,7 +111,8 @@ func (w *world) reload(run string) {
 // tries logs in as the newcomer with a password, and returns the error.
 func (w *world) tries(address, password string) error {
 	w.t.Helper()
-	f := w.folder("harness-" + attacker) // its certificate is valid for the transport
+	// its certificate is valid for the transport
+	f := w.folder("harness-" + attacker)
 	b, err := bus.Open(w.t.Context(), bus.Config{URL: "tls://harness-" + newcomer + "@" + address,
 		PasswordFile: password, TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key",
 		Inbox: events.Inbox("hf", events.ClassHarness, newcomer)})

@@ -73,7 +73,8 @@ func TestWatchesThatLoseTheirConnection(t *testing.T) {
 		for {
 			select {
 			case e := <-w.Updates():
-				if e != nil { // nil: all that was there at the beginning
+				// nil: all that was there at the beginning
+				if e != nil {
 					seen[e.Key()] = true
 				}
 			default:
@@ -167,8 +168,9 @@ func fill(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	for i := range entries {
+		// the default of 200 ms is short for a busy disk
 		if _, err := js.PublishAsync(fmt.Sprintf("$KV.hf_state.session.h.s%d", i), body,
-			jetstream.WithStallWait(patience)); err != nil { // the default of 200 ms is short for a busy disk
+			jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

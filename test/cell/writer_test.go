@@ -118,7 +118,8 @@ const reading = "a person reads"
 func (w *writer) repeat(name string, work func() error) {
 	for !w.leaving.Load() {
 		if err := work(); err != nil && w.ctx.Err() == nil {
-			w.t.Errorf("%s: %v", name, err) // an outage ends no turn, and loses nothing
+			// an outage ends no turn, and loses nothing
+			w.t.Errorf("%s: %v", name, err)
 			return
 		}
 	}
@@ -128,7 +129,8 @@ func (w *writer) repeat(name string, work func() error) {
 func (w *writer) acknowledged(s *harness.Session, kind events.Kind, id, content string) {
 	seq := s.State().Seq
 	if kind == "prompt.requested" {
-		seq = 0 // it returned with the answer
+		// it returned with the answer
+		seq = 0
 	}
 	w.mu.Lock()
 	w.claims = append(w.claims, claim{s.ID(), seq, kind, id, content})
@@ -359,7 +361,8 @@ type found struct {
 // verify compares what was acknowledged with the log, and the documents with the fold of the log.
 func (w *writer) verify(operator *bus.Bus) {
 	w.t.Helper()
-	w.mu.Lock() // after a failure the writer still writes: later claims may be missing in the log that is read
+	// after a failure the writer still writes: later claims may be missing in the log that is read
+	w.mu.Lock()
 	claims, answered := slices.Clone(w.claims), maps.Clone(w.answered)
 	w.mu.Unlock()
 	logs, read := map[string]map[string]found{}, map[string][]events.Commit{}
@@ -462,7 +465,8 @@ func (w *writer) facts(commits []events.Commit) map[string]found {
 				w.t.Errorf("commit %d of %s by %s: %s of a harness that lived", c.Seq, c.Ref, c.Writer, x.Kind())
 			}
 			key := string(e.Fact.Kind()) + " " + e.Fact.Subject()
-			if _, again := all[key]; !again { // open items are appended again when a new incarnation adopts them
+			// open items are appended again when a new incarnation adopts them
+			if _, again := all[key]; !again {
 				all[key] = f
 			}
 		}

@@ -190,7 +190,8 @@ func (p *Process) Continue() { p.signal(syscall.SIGCONT) }
 
 // signal sends a signal. The process may have ended by itself, which [Process.Fallen] reports.
 func (p *Process) signal(s syscall.Signal) {
-	_ = p.cmd.Process.Signal(s) // an error means that the process has ended
+	// an error means that the process has ended
+	_ = p.cmd.Process.Signal(s)
 }
 
 // Fallen returns the reason why the child ended without Kill. It returns nil for a child that runs or was killed.

@@ -64,7 +64,8 @@ func steps() []time.Duration {
 // TestSteps sets the clock of the machine on which everything except the harnesses runs. Planned actions keep their
 // delay, live sessions are not affected, and dead ones are detected.
 func TestSteps(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
@@ -113,7 +114,8 @@ func checkReports(t *testing.T, p *program.Process, url string, times int) {
 // TestSuspended: the machine on which everything except the harnesses runs is suspended for longer than a lease lives.
 // Its clock is two hours ahead afterwards.
 func TestSuspended(t *testing.T) {
-	t.Parallel() // most of the time it waits
+	// most of the time it waits
+	t.Parallel()
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
@@ -139,7 +141,8 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			// most of the time it waits
+			t.Parallel()
 			dir := t.TempDir()
 			clock := filepath.Join(dir, "clock")
 			set(t, clock, 0)
@@ -276,9 +279,10 @@ func (w *cell) plan(t *testing.T, name string) *scene {
 	x.began["asked"] = time.Now()
 	ctx, stop := context.WithCancel(w.ctx)
 	x.stop = stop
+	// it expires
 	go func() {
 		_, _ = x.turns["asked"].Ask(ctx, harness.Prompt{ID: "q", Title: "?", Deadline: now.Add(deadline)})
-	}() // it expires
+	}()
 	natstest.Until(t, "the question and the retry", func() bool {
 		return x.when("asked", promptRequested) && x.when("failed", retryScheduled)
 	})

@@ -36,7 +36,8 @@ func TestOneOfThree(t *testing.T) {
 	for _, stream := range []string{"HF_LOG", "KV_hf_leases"} {
 		for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 			t.Run(stream+" "+by.String(), func(t *testing.T) {
-				t.Parallel() // most of the time it waits
+				// most of the time it waits
+				t.Parallel()
 				urls, clocks := three(t)
 				w := watchCell(t, strings.Join(urls, ","))
 				serve(t, w.url)
@@ -146,7 +147,8 @@ func serve(t *testing.T, url string) {
 	run(y, err)
 	c, err := compaction.New(connect("compaction"), compaction.Default(), zerolog.Nop())
 	run(c, err)
-	t.Cleanup(func() { cancel(); all.Wait() }) // before their connections are closed
+	// before their connections are closed
+	t.Cleanup(func() { cancel(); all.Wait() })
 }
 
 // administrator returns a connection for requests about leaders.

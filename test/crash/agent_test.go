@@ -55,7 +55,8 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
 	a.reads(ctx, t)
 	for _, p := range t.Request().Prompts {
-		if p.Omitted { // the process may not own the session now
+		// the process may not own the session now
+		if p.Omitted {
 			continue
 		}
 		a.settled(s, p.Prompt, harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text, By: p.By,
@@ -70,7 +71,8 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	}
 	a.pause(ctx)
 	if ctx.Err() != nil && t.Context().Err() == nil && a.chance(50) {
-		return context.Cause(ctx) // Work has ended: the next one runs the turn
+		// Work has ended: the next one runs the turn
+		return context.Cause(ctx)
 	}
 	a.end(ctx, t)
 	return nil
@@ -80,11 +82,13 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 func (a *agent) reads(ctx context.Context, t *harness.Turn) {
 	r := t.Request()
 	if !strings.HasPrefix(r.Message, "m-") {
-		return // none, or an answer
+		// none, or an answer
+		return
 	}
 	content, err := t.Content(ctx)
 	switch want := quoted(r.Message); {
-	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "": // the turn that this one continues took it long ago
+	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "":
+		// the turn that this one continues took it long ago
 	case err != nil:
 		a.unexpected("content", err)
 	case string(content) != want:
@@ -97,7 +101,8 @@ func (a *agent) reads(ctx context.Context, t *harness.Turn) {
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // texts always encode
+		// texts always encode
+		panic(err)
 	}
 	return string(b)
 }

@@ -349,7 +349,8 @@ func (p *picture) checkNote(n *note) {
 		p.checkHanded(n)
 	case n.Prompt != "":
 		p.checkRequest(n)
-	case n.Kind == "": // a stop or a close: only its place is known
+	case n.Kind == "":
+		// a stop or a close: only its place is known
 		if n.Seq != 0 && (p.at[n.Seq] == nil || p.at[n.Seq].Ref != n.Ref) {
 			p.fail("V12", n.Ref, "%s got place %d, and the session has no commit there", n.By, n.Seq)
 		}
@@ -417,7 +418,8 @@ func (p *picture) checkHanded(n *note) {
 	lately := false
 	for i := range p.commits[n.Ref] {
 		c := &p.commits[n.Ref][i]
-		if c.At.After(n.At.Add(-handedSlack)) { // the owner until now was the owner shortly before
+		// the owner until now was the owner shortly before
+		if c.At.After(n.At.Add(-handedSlack)) {
 			lately = lately || owns()
 		}
 		if c.At.After(n.At) {

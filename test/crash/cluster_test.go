@@ -28,7 +28,8 @@ func (w *world) leader() *actor {
 	for _, asked := range w.nodes {
 		m, err := w.readMonitor(asked)
 		if err != nil {
-			continue // it is down, or was a moment ago
+			// it is down, or was a moment ago
+			continue
 		}
 		for _, account := range m.Accounts {
 			for _, s := range account.Streams {

@@ -72,11 +72,13 @@ func TestCrash(t *testing.T) {
 	w := newWorld(t, drawn(t), 1)
 	w.struggle(number(kills, 24, 240), 1500*time.Millisecond, func() {
 		switch n := w.rnd.IntN(100); {
-		case n < 4: // all roles
+		case n < 4:
+			// all roles
 			for _, a := range slices.Concat(w.nodes, w.others) {
 				w.strike(a)
 			}
-		case n < 8: // all harnesses: people keep answering
+		case n < 8:
+			// all harnesses: people keep answering
 			for _, a := range w.others {
 				if a.role == roleHarness {
 					w.strike(a)
@@ -247,7 +249,8 @@ func (w *world) check() {
 		w.t.Error(f)
 	}
 	w.t.Log(p.summary())
-	if len(w.nodes) == 1 { // a cluster's few kills may miss some kinds
+	// a cluster's few kills may miss some kinds
+	if len(w.nodes) == 1 {
 		w.checkLively(p)
 	}
 }
@@ -306,7 +309,8 @@ func (w *world) live() {
 		})
 		return err != nil || slices.ContainsFunc(lively, func(k events.Kind) bool { return !seen[k] })
 	}
-	for len(w.nodes) == 1 && ctx.Err() == nil && tame() && !w.t.Failed() { // a cluster's few kills may miss some kinds
+	// a cluster's few kills may miss some kinds
+	for len(w.nodes) == 1 && ctx.Err() == nil && tame() && !w.t.Failed() {
 		w.wait(warmUp)
 	}
 }

@@ -45,7 +45,8 @@ func TestFencedWhileItAsks(t *testing.T) {
 	}
 	for _, a := range askers {
 		for i, r := range refs(a) {
-			if i%2 == 0 { // the answer may be in the process's socket, with the fence behind it
+			// the answer may be in the process's socket, with the fence behind it
+			if i%2 == 0 {
 				w.answerOnce(r)
 			}
 		}
@@ -130,7 +131,8 @@ func playAsker(ctx context.Context, s settings, log *slog.Logger) error {
 		asks.Go(func() { askOnce(ctx, j, s.ID, t, call) })
 		asks.Go(func() { waitForEnd(ctx, j, s.ID, x, call.ID()) })
 		for x.State().Prompts["p"] == nil {
-			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil { // behind the question
+			// behind the question
+			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil {
 				return err
 			}
 		}

@@ -54,12 +54,14 @@ func (j *journal) write(n note) {
 	n.By = j.by
 	line, err := json.Marshal(n)
 	if err != nil {
-		panic(err) // texts and numbers always encode
+		// texts and numbers always encode
+		panic(err)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		panic(err) // without a journal the test proves nothing
+		// without a journal the test proves nothing
+		panic(err)
 	}
 }
 

@@ -32,7 +32,8 @@ func readLost(dir string) (map[string]bool, error) {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, len(text)+1)
 		for lines.Scan() {
-			var line struct{ Incarnation, Msg string } // of [log/slog]
+			// of [log/slog]
+			var line struct{ Incarnation, Msg string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "lease lost" {
 				lost[line.Incarnation] = true
 			}

@@ -192,7 +192,8 @@ func (p *person) ask(ctx context.Context, verb, kind string, n note, req any) {
 		p.j.write(n)
 	case refused && refusal.Stands != nil, refused && refusal.Code == 503, ctx.Err() != nil,
 		errors.Is(err, bus.ErrUnreachable):
-	case refused && refusal.Code == 404 && verb == "withdraw": // handed out long ago
+	case refused && refusal.Code == 404 && verb == "withdraw":
+		// handed out long ago
 	default:
 		n.Wrong = fmt.Sprintf("%s: %v", verb, err)
 		p.j.write(n)

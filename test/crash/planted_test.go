@@ -58,7 +58,8 @@ func (p *planted) from(source string, w events.Writer, facts ...events.Fact) {
 		c.Events, err = events.DecodeBatch(p.ref, body)
 	}
 	if err != nil {
-		panic(err) // the facts of this file always encode
+		// the facts of this file always encode
+		panic(err)
 	}
 	p.commits[p.ref] = append(p.commits[p.ref], c)
 	p.at[seq] = &c

@@ -39,7 +39,8 @@ func (a *agent) turn(ctx context.Context, s *harness.Session) {
 		a.step(inTurn, t)
 		a.pause(inTurn)
 	}
-	if a.resting() || a.chance(90) { // else left open: the next turn replaces it
+	// else left open: the next turn replaces it
+	if a.resting() || a.chance(90) {
 		a.end(ctx, t)
 	}
 }
@@ -105,7 +106,8 @@ func (a *agent) question(call *harness.Call) harness.Prompt {
 	}
 	switch a.rnd.IntN(4) {
 	case 0:
-		p.Kind = events.PromptPermission // a callback, without questions of its own
+		// a callback, without questions of its own
+		p.Kind = events.PromptPermission
 	case 1:
 		p.Questions, p.Delivery = ask(), events.DeliverCallback
 		if a.chance(30) {
@@ -114,7 +116,8 @@ func (a *agent) question(call *harness.Call) harness.Prompt {
 	case 2:
 		p.Questions, p.Delivery = ask(), events.DeliverMessage
 	default:
-		p.Questions = ask() // with a call its result, else a callback
+		// with a call its result, else a callback
+		p.Questions = ask()
 	}
 	if a.chance(20) {
 		p.Deadline = time.Now().Add(time.Duration(a.rnd.IntN(deadlineMax)) * time.Millisecond)

@@ -142,7 +142,8 @@ func (a *agent) endTurns(ctx context.Context) {
 			if !st.Owned || st.Turn == nil || st.Incarnation != a.h.Incarnation() {
 				continue
 			}
-			s, err := a.h.Claim(ctx, st.Session) // the process owns it already
+			// the process owns it already
+			s, err := a.h.Claim(ctx, st.Session)
 			if err != nil {
 				a.unexpected("claim", err)
 			} else if t := s.OpenTurn(); t != nil {

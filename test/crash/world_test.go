@@ -116,7 +116,8 @@ func (w *world) add(role string, s settings) {
 
 // brokers starts one broker, or several as a cluster.
 func (w *world) brokers(n int) {
-	routes := w.routes(2 * n) // and for their monitors
+	// and for their monitors
+	routes := w.routes(2 * n)
 	for i := range n {
 		s := settings{Name: fmt.Sprintf("node-%d", i), Listen: "127.0.0.1:0"}
 		s.Dir = filepath.Join(w.dir, s.Name)
@@ -138,7 +139,8 @@ func (w *world) brokers(n int) {
 			w.t.Fatal(err)
 		}
 		_, url, _ := strings.Cut(line, " ")
-		a.Listen = strings.TrimPrefix(url, "nats://") // it keeps this address
+		// it keeps this address
+		a.Listen = strings.TrimPrefix(url, "nats://")
 	}
 }
 
@@ -317,7 +319,8 @@ func (w *world) strike(a *actor) {
 	sleeper.frozen, sleeper.slept = true, true
 	at := w.later(frozenMax)
 	if a.role == roleHarness && w.rnd.IntN(100) < fencedPercent {
-		at = at.Add(leaseTTL + grace) // while its Ask waits
+		// while its Ask waits
+		at = at.Add(leaseTTL + grace)
 	}
 	w.due = append(w.due, revival{at: at, a: sleeper})
 }

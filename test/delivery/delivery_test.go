@@ -136,7 +136,8 @@ func (w *world) answer(prompt string) {
 	natstest.Until(w.t, "the answer to "+prompt, func() bool {
 		err := w.bus.Services.Request(w.ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)
-		if refused && refusal.Code != 503 && refusal.Code != 404 { // 404: the ledger has yet to fold the question
+		// 404: the ledger has yet to fold the question
+		if refused && refusal.Code != 503 && refusal.Code != 404 {
 			w.t.Fatalf("%s cannot be answered: %v", prompt, err)
 		}
 		return err == nil
@@ -189,7 +190,8 @@ func completes(context.Context, *harness.Turn) error { return nil }
 
 // TestAnswerOutsideOfTurns: an Ask outside of any turn gave up, and its process lives. The answer calls for a turn.
 func TestAnswerOutsideOfTurns(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t, completes)
 	short, cancel := context.WithCancel(w.ctx)
 	done := ask(func() (harness.Answer, error) { return w.s.Ask(short, question("p", "")) })
@@ -206,7 +208,8 @@ func TestAnswerOutsideOfTurns(t *testing.T) {
 // TestAnswerToABackgroundCall: a call outlives its turn, and the Ask for its question gave up while the turn ran. The
 // answer calls for a turn, in which the call ends with it.
 func TestAnswerToABackgroundCall(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	gaveUp := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, turn *harness.Turn) error {
 		switch r := turn.Request(); {
@@ -243,7 +246,8 @@ func TestAnswerToABackgroundCall(t *testing.T) {
 // TestAnswerToASecondAsk: an Ask gave up, and the process asks again under the same id. The second Ask waits and
 // returns the answer, and no turn is requested.
 func TestAnswerToASecondAsk(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t, completes)
 	call := func(ctx context.Context) <-chan error {
 		return ask(func() (harness.Answer, error) { return w.s.Ask(ctx, question("p", "")) })
@@ -274,7 +278,8 @@ func TestAnswerToAnAdoptedPrompt(t *testing.T) {
 		"of a call in the background": question("p", "c")} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", asked late ", late), func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				// it mostly waits
+				t.Parallel()
 				w := newWorld(t, nil)
 				turn, err := w.s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"})
 				w.ok(err)
@@ -309,7 +314,8 @@ func TestAnswerToAnAdoptedPrompt(t *testing.T) {
 // TestAnAgentThatTakesNoAnswer: an agent meets each request for a turn with a turn of its own, which names nothing. The
 // requests end, the session shows why, and a person's resume begins again: the next turn brings the answer.
 func TestAnAgentThatTakesNoAnswer(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.ok(w.s.Append(w.ctx, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
 		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep,
@@ -349,7 +355,8 @@ func TestAnAgentThatTakesNoAnswer(t *testing.T) {
 // TestOldAnswers: the logs and documents are from before decisions called for turns, and many sessions have an answer
 // that no receipt follows. The first start requests no turn for them. An answer of today calls for one.
 func TestOldAnswers(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, natstest.Start(t))}

@@ -82,7 +82,8 @@ func play(ctx context.Context) error {
 	if err := child.Print("ready"); err != nil {
 		return err
 	}
-	for range orders { // until the parent has ended
+	// until the parent has ended
+	for range orders {
 	}
 	return nil
 }
@@ -141,7 +142,8 @@ func newCellOn(t *testing.T, srv *embed.Server) (c *cell, stop func()) {
 // serve runs the services on this broker until the test ends or stop is called.
 func (c *cell) serve(srv *embed.Server) (stop func()) {
 	t := c.t
-	b := natstest.Bus(t, srv, func(c *bus.Config) { c.Server = srv }) // as in holdfast up
+	// as in holdfast up
+	b := natstest.Bus(t, srv, func(c *bus.Config) { c.Server = srv })
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +249,8 @@ func (c *cell) until(what string, ok func() bool) {
 	c.t.Helper()
 	late := time.NewTimer(closeMax)
 	defer late.Stop()
-	tick := time.NewTicker(time.Second) // for conditions that change without a document
+	// for conditions that change without a document
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for !ok() {
 		select {

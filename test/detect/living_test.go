@@ -35,7 +35,8 @@ const (
 func TestLiving(t *testing.T) {
 	cuts, silences, pauses, restarts := 3, 1, 1, 1
 	if os.Getenv("HOLDFAST_LONG") != "" {
-		cuts, silences, pauses, restarts = 100, 25, 25, 25 // 1,000 connections
+		// 1,000 connections
+		cuts, silences, pauses, restarts = 100, 25, 25, 25
 	}
 	srv := natstest.Start(t, natstest.Synced())
 	c, stop := newCellOn(t, srv)
@@ -206,7 +207,8 @@ func newProxy(t *testing.T, srv *embed.Server) *proxy {
 
 // pipe copies until one side ends, and then ends both.
 func (p *proxy) pipe(to, from net.Conn) {
-	defer func() { _, _ = to.Close(), from.Close() }() // either may have ended it
+	// either may have ended it
+	defer func() { _, _ = to.Close(), from.Close() }()
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)

@@ -68,7 +68,8 @@ func (p *pulse) allowance() time.Duration {
 	slices.Sort(p.took)
 	p99, longest := p.took[len(p.took)*99/100], p.took[len(p.took)-1]
 	slow := writesOnTheWay * max(p99-idleWrite, 0)
-	if longest >= standstill { // the reconciler's own lease may have had a gap, after which the time begins again
+	// the reconciler's own lease may have had a gap, after which the time begins again
+	if longest >= standstill {
 		slow += longest + reconciler.Default().DisconnectGrace
 	}
 	return slow

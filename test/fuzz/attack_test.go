@@ -279,7 +279,8 @@ func (a *attacker) request(subject, body string) {
 	if a.one(3) {
 		body = a.damaged(body)
 	}
-	_, _ = a.nc.Request(subject, []byte(body), answerMax) // any reply will do
+	// any reply will do
+	_, _ = a.nc.Request(subject, []byte(body), answerMax)
 }
 
 // publish sends a message with these lines as its headers, as they are, and waits until the broker has taken it.
@@ -315,7 +316,8 @@ func (a *attacker) publish(subject string, head []string, body string) {
 			return
 		}
 	}
-	a.close() // the broker closed the connection
+	// the broker closed the connection
+	a.close()
 }
 
 func (a *attacker) close() {

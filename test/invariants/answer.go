@@ -54,11 +54,13 @@ func (x *Log) Undelivered(s *session.State) []string {
 		x.continued >= session.ContinuationsMax {
 		return nil
 	}
-	since := x.noTurnSeq // a decision before this waits for a person, or for the next turn
+	// a decision before this waits for a person, or for the next turn
+	since := x.noTurnSeq
 	if l := s.LastTurn; l != nil && l.Outcome != session.OutcomeCompleted {
 		since = max(since, cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
 	}
-	if min(x.called(), x.personal) < x.lastStop { // it waits until a turn of a person begins
+	// it waits until a turn of a person begins
+	if min(x.called(), x.personal) < x.lastStop {
 		since = max(since, x.lastStop)
 	}
 	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].noTurn || x.debts[id].at <= since })
@@ -73,7 +75,8 @@ func (x *Log) answers(e *events.Event) {
 	case events.PromptRequested:
 		delete(x.unattended, f.Prompt)
 		if t := x.before.Turn; t != nil && x.turnOf(f) == t.ID && e.Epoch > t.Epoch && !x.apart(f) {
-			x.adopts(t) // a prompt adopts its turn, too
+			// a prompt adopts its turn, too
+			x.adopts(t)
 		}
 	case events.PromptUnattended:
 		x.unattended[f.Prompt] = true
@@ -192,7 +195,8 @@ func (x *Log) attempt(f events.TurnStarted) {
 		case slices.Contains(names, id), x.queued(d.message), x.attended(id, d.call):
 		case byPerson(f) && x.called() > d.at:
 			delete(x.debts, id)
-		case !requested: // it stays owed
+		case !requested:
+			// it stays owed
 		default:
 			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at,
 				f.Turn, f.Cause)
@@ -204,7 +208,8 @@ func (x *Log) attempt(f events.TurnStarted) {
 // for again.
 func (x *Log) adopts(t *session.Turn) {
 	if p := x.before.Pending.Turn; p != nil && p.By != "" && p.OfTurn == t.ID && !x.queued(p.Message) {
-		x.personal = x.c.Seq // in place of the turn that a person requested
+		// in place of the turn that a person requested
+		x.personal = x.c.Seq
 	}
 	for _, c := range t.Prompts {
 		if x.before.Prompts[c.Prompt] == nil {

@@ -440,7 +440,8 @@ func TestUnheard(t *testing.T) {
 			s := newStory(t)
 			s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
 				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
-			s.answered("p") // outside of any turn: none that completes delivers it
+			// outside of any turn: none that completes delivers it
+			s.answered("p")
 			c.do(s)
 			if got := s.x.Undelivered(s.st); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)

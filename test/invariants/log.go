@@ -125,7 +125,8 @@ func (x *Log) event(e *events.Event) {
 		x.requested(f, byPersonItself(e))
 	case events.CompactionRequested:
 		x.compaction(f)
-	case events.UsageReported: // a report after a compaction is a new reason for another one
+	case events.UsageReported:
+		// a report after a compaction is a new reason for another one
 		open := ""
 		if c := x.before.Compaction; c != nil {
 			open = c.ID
@@ -202,12 +203,14 @@ func (x *Log) started(f events.TurnStarted) {
 	delete(x.stopped, f.Turn)
 	x.stopMoves(f)
 	if t := x.before.Turn; f.Message == "" || t != nil && t.ID == f.Turn {
-		return // no message, or it is adopted with what it has
+		// no message, or it is adopted with what it has
+		return
 	}
 	x.about[f.Turn] = f.Message
 	was := x.messages[f.Message]
 	if was == "delivered" && f.OfTurn != "" && x.about[f.OfTurn] == f.Message {
-		return // it continues the turn that has it
+		// it continues the turn that has it
+		return
 	}
 	if was != "accepted" {
 		x.fail("V10: message %s was handed out as turn %s (%s), and it was %q", f.Message, f.Turn, f.Cause, was)
@@ -296,7 +299,8 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
 		}
 	}
-	if f.Message != "" && x.about[f.OfTurn] == f.Message { // it may be stopped before it begins, and continued then
+	// it may be stopped before it begins, and continued then
+	if f.Message != "" && x.about[f.OfTurn] == f.Message {
 		x.about[f.Turn] = f.Message
 	}
 	// a request that a person replaces is decided again if the person withdraws it
@@ -306,7 +310,8 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 	}
 	if person {
 		x.goesOn(f)
-		x.resumes = 0 // a person's request restarts the count
+		// a person's request restarts the count
+		x.resumes = 0
 		if f.Cause == events.CauseResume {
 			x.resumes = 1
 		}
@@ -413,7 +418,8 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 	case p.Turn != nil:
 		return "V14: it has a turn to do, and its owner does not do it"
 	case x.called() < x.lastStop:
-		return "" // a person stopped it, and it was not continued since
+		// a person stopped it, and it was not continued since
+		return ""
 	case x.owes(st):
 		return "V11: it owes what follows its compaction"
 	case !st.QueueMoves() && st.Continuations.State == session.ContinuationsHeld:

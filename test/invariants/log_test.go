@@ -165,7 +165,8 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		"resumed too often": {"V8", func(s *story) {
 			s.cut("t")
 			s.schedules(1, 2*second, at(5))
-			s.asks("u", events.CauseRetry, "t") // which the document does not count
+			// the document does not count it
+			s.asks("u", events.CauseRetry, "t")
 			s.harness(events.TurnStarted{Turn: "u", Synthetic: true})
 			s.cut("u")
 			s.service(events.WriterRetry, events.RetryScheduled{Turn: "u", Attempt: 2, DelayMS: 2000, DueAt: at(9)})

@@ -114,11 +114,14 @@ func (x *Log) needed(prompt string) bool {
 	case has && h.own:
 		return false
 	case owed && d.call == "" && x.left != x.c.Seq && x.attended(prompt, ""):
-		return false // its asker waits for it, outside of any turn
+		// its asker waits for it, outside of any turn
+		return false
 	case owed && d.at <= x.noTurnSeq && x.c.Writer == events.WriterReconciler && x.kept(prompt):
-		return false // a ledger from before the rule has stored it, or one after it
+		// a ledger from before the rule has stored it, or one after it
+		return false
 	case owed && x.c.Writer == events.WriterRetry:
-		return true // a person resumes what waits since the stop
+		// a person resumes what waits since the stop
+		return true
 	case owed:
 		return d.at > x.lastStop || x.called() > x.lastStop
 	}

@@ -145,7 +145,8 @@ func check(t *testing.T, object runtime.Object) []string {
 	t.Helper()
 	findings := insecure(t, object)
 	if object.GetObjectKind().GroupVersionKind().Group == "monitoring.coreos.com" {
-		return findings // a custom resource: the strict decoding is its check
+		// a custom resource: the strict decoding is its check
+		return findings
 	}
 	object = object.DeepCopyObject()
 	scheme.Default(object)
@@ -183,7 +184,8 @@ func validate(object runtime.Object) (field.ErrorList, bool) {
 		return corevalidation.ValidatePersistentVolumeClaim(o,
 			corevalidation.ValidationOptionsForPersistentVolumeClaimCreate()), true
 	case *core.Service:
-		if o.Spec.ClusterIP != "" { // the API server copies it before it validates
+		// the API server copies it before it validates
+		if o.Spec.ClusterIP != "" {
 			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
 		}
 		return corevalidation.ValidateServiceCreate(o), true

@@ -47,7 +47,8 @@ func newWorld(t *testing.T, program string, command []string) *world {
 		command: command}
 	service.Run(t, w.bus)
 	w.ok(os.WriteFile(filepath.Join(w.dir, "deploy.sh"), []byte(script), 0o700))
-	t.Cleanup(w.finish) // a command that outlived its process ends
+	// a command that outlived its process ends
+	t.Cleanup(w.finish)
 	return w
 }
 
@@ -83,7 +84,8 @@ func (w *world) starts() *agent {
 	out, err := os.OpenFile(filepath.Join(w.dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.ok(err)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a terminal starts it
+	// as a terminal starts it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w.ok(cmd.Start())
 	a := &agent{w: w, cmd: cmd, out: out}
 	w.Cleanup(func() { a.dies("agent") })
@@ -103,7 +105,8 @@ func sidecarOf(pid int) int {
 	for _, list := range lists {
 		body, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread has ended
+			// the thread has ended
+			continue
 		}
 		for _, child := range strings.Fields(string(body)) {
 			line, err := os.ReadFile("/proc/" + child + "/cmdline")
@@ -254,7 +257,8 @@ func testWhatIsMissing(t *testing.T, program string, command []string) {
 			}
 			var lines []string
 			for line := range strings.Lines(string(out)) {
-				if !strings.Contains(line, "level=WARN") { // of the sidecar, while it tries
+				// of the sidecar, while it tries
+				if !strings.Contains(line, "level=WARN") {
 					lines = append(lines, strings.TrimSpace(line))
 				}
 			}

@@ -56,7 +56,8 @@ func (m *Model) messages(w http.ResponseWriter, r *http.Request) {
 		c.messages = append(c.messages, shownBy(x.Role, x.Content)...)
 	}
 	step := Text("A title")
-	if c.tools > 0 { // the agent asks without tools for titles and the like
+	// the agent asks without tools for titles and the like
+	if c.tools > 0 {
 		step = m.next(&c)
 	}
 	if m.refuse(w, step) {
@@ -68,7 +69,8 @@ func (m *Model) messages(w http.ResponseWriter, r *http.Request) {
 	if !q.Stream {
 		message["content"], message["stop_reason"] = []any{object{"type": "text", "text": step.Text}}, "end_turn"
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(message) // an agent that has left needs no answer
+		// an agent that has left needs no answer
+		_ = json.NewEncoder(w).Encode(message)
 		return
 	}
 	out := &anthropicAnswer{stream: begin(w)}

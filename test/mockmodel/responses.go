@@ -25,7 +25,8 @@ func (m *Model) responses(w http.ResponseWriter, r *http.Request) {
 	for _, x := range q.Input {
 		switch x.Type {
 		case "function_call", "custom_tool_call", "local_shell_call":
-			if n := len(c.messages); n > 0 && c.messages[n-1].Calls > 0 { // of the same answer
+			// of the same answer
+			if n := len(c.messages); n > 0 && c.messages[n-1].Calls > 0 {
 				c.messages[n-1].Calls++
 				continue
 			}
@@ -37,7 +38,8 @@ func (m *Model) responses(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	step := Text("A title")
-	if c.tools > 0 { // the agent asks without tools for titles and the like
+	// the agent asks without tools for titles and the like
+	if c.tools > 0 {
 		step = m.next(&c)
 	}
 	if m.refuse(w, step) {

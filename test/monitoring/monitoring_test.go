@@ -159,7 +159,8 @@ func watch(t *testing.T, target string) *watcher {
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the program does not say which port the system gave it
+	// the program does not say which port the system gave it
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

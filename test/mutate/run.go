@@ -63,8 +63,9 @@ func (b *binary) run(tests []string, limit time.Duration, env ...string) result 
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
+	// most of them wait
 	cmd := exec.CommandContext(ctx, b.file, "-test.run", pattern, "-test.failfast",
-		"-test.timeout", limit.String(), "-test.paniconexit0", "-test.parallel", "6") // most of them wait
+		"-test.timeout", limit.String(), "-test.paniconexit0", "-test.parallel", "6")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, b.dir
 	cmd.Env = append(append(os.Environ(), "GOFLAGS=-overlay="+b.overlay), env...)
@@ -202,12 +203,15 @@ func try(g guard, tests []one, limit time.Duration) outcome {
 		switch {
 		case !first.red:
 			continue
-		case first.hung && !bin.run(names, min(limit, 3*span+5*time.Second)).red: // the machine is quick enough
+		case first.hung && !bin.run(names, min(limit, 3*span+5*time.Second)).red:
+			// the machine is quick enough
 			return outcome{killed: true, by: strings.Join(names, " ") + ", which hung"}
-		case !first.hung && first.test != "" && time.Since(start) < 2*span+time.Second: // it waited for nothing
+		case !first.hung && first.test != "" && time.Since(start) < 2*span+time.Second:
+			// it waited for nothing
 			return outcome{killed: true, by: first.test}
 		}
-		slices.SortStableFunc(group, func(a, b one) int { // the one that failed goes first
+		// the one that failed goes first
+		slices.SortStableFunc(group, func(a, b one) int {
 			return cmp.Compare(bool2int(b.Name == first.test), bool2int(a.Name == first.test))
 		})
 		for _, t := range group {

@@ -69,7 +69,8 @@ func TestOutage(t *testing.T) {
 	for _, d := range outages {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, services restarted %t", d, restarted), func(t *testing.T) {
-				t.Parallel() // most of the time it waits
+				// most of the time it waits
+				t.Parallel()
 				newWorld(t).rides(d, restarted)
 			})
 		}

@@ -155,7 +155,8 @@ func (d *disk) survivor(rnd *rand.Rand) (after *disk, cached, lost int, err erro
 	for n := range d.cache {
 		sectors = append(sectors, n)
 	}
-	slices.Sort(sectors) // the order makes the result depend only on the seed
+	// the order makes the result depend only on the seed
+	slices.Sort(sectors)
 	most := []float64{0, 0.1, 0.5, 0.9, 1}[rnd.IntN(5)]
 	for _, n := range sectors {
 		contents := d.cache[n]

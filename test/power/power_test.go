@@ -195,7 +195,8 @@ func newBlocks(m *machine) *blocks {
 			for _, p := range paths {
 				info, err := os.Stat(p)
 				if err != nil {
-					continue // it was removed
+					// it was removed
+					continue
 				}
 				if was := known[p]; was != nil && !os.SameFile(was, info) {
 					b.changes++
@@ -418,7 +419,8 @@ func startNode(t *testing.T, m *machine, cfg embed.Config) *child.Process {
 // killNodes ends the processes of machines whose disks are frozen.
 func killNodes(nodes []*child.Process, machines []*machine) {
 	for _, p := range nodes {
-		p.Stop() // from here on it does nothing
+		// from here on it does nothing
+		p.Stop()
 	}
 	for _, m := range machines {
 		m.disk.remove()

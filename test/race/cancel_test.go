@@ -66,7 +66,8 @@ func TestCancelAndFire(t *testing.T) {
 	services(t, b)
 	var cancelled, fired atomic.Int64
 	var all sync.WaitGroup
-	lanes := max(*rounds/aimed, 1) // sessions with a retry at the same time
+	// sessions with a retry at the same time
+	lanes := max(*rounds/aimed, 1)
 	for n := range lanes {
 		l := open(t, b, fmt.Sprintf("r%d", n))
 		all.Go(func() {

@@ -95,7 +95,8 @@ func open(t *testing.T, b *bus.Bus, name string) *lane {
 
 // mustAppend appends facts. There is no other writer at that moment.
 func (l *lane) mustAppend(t *testing.T, w events.Writer, epoch uint64, facts ...events.Fact) {
-	t.Helper() // it may run on any goroutine
+	// it may run on any goroutine
+	t.Helper()
 	if err := l.append(t.Context(), w, epoch, facts...); err != nil {
 		t.Error(err)
 	}
@@ -151,7 +152,8 @@ func (l *lane) expire(ctx context.Context, prompt string) (outcome, error) {
 	}
 	for {
 		if p := mine.st.Prompts[prompt]; p == nil || p.Status != session.Awaiting {
-			return outcome{stands: "a"}, nil // the only answer in that race
+			// the only answer in that race
+			return outcome{stands: "a"}, nil
 		}
 		err := mine.append(ctx, events.WriterReconciler,
 			1, events.PromptExpired{Prompt: prompt, Reason: events.ReasonDeadline})

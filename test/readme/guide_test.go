@@ -14,7 +14,8 @@ import (
 // TestProgramsOfGuides compiles each Go program of the guides and of the contract. A block that is no program is an
 // expression, or, marked as a part, lines of the deployer, which its own tests run.
 func TestProgramsOfGuides(t *testing.T) {
-	t.Parallel() // beside TestOutage, which waits
+	// beside TestOutage, which waits
+	t.Parallel()
 	v := newVisitor(t)
 	deployer, err := os.ReadFile(root + "/examples/deployer/main.go")
 	if err != nil {
@@ -52,7 +53,8 @@ func TestProgramsOfGuides(t *testing.T) {
 
 // TestAgentGuide runs the program of the guide to agents, and all commands of the page in their order, on a cell.
 func TestAgentGuide(t *testing.T) {
-	t.Parallel() // beside TestOutage, which waits
+	// beside TestOutage, which waits
+	t.Parallel()
 	v := newVisitor(t)
 	v.env = append(v.env, "PATH="+v.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")
@@ -89,7 +91,8 @@ func TestAgentGuide(t *testing.T) {
 		})
 	}
 	const events = "holdfast events reviewer/docs"
-	after := map[string]func(line string){ // what a reader sees then
+	// what a reader sees then
+	after := map[string]func(line string){
 		"holdfast events reviewer/docs": func(line string) {
 			shows(line, `turn\.completed`)
 			if said := v.types(line); strings.Count(said, "tool.completed") != 3 {

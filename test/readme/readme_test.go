@@ -331,8 +331,10 @@ func (v *visitor) deploys(program string, lines []string) {
 // TestOutage: everything that `holdfast up` runs is killed, and started again after longer than a lease lives, while
 // the page's harness waits for an answer. The same harness with the same question gets the answer.
 func TestOutage(t *testing.T) {
-	t.Parallel()                  // most of the time it waits
-	const away = 17 * time.Second // longer than the default lease
+	// most of the time it waits
+	t.Parallel()
+	// longer than the default lease
+	const away = 17 * time.Second
 	v := newVisitor(t)
 	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")
 	artist := v.builds("artist", marked(t, "go", 2)[0])
@@ -396,9 +398,10 @@ func TestOutage(t *testing.T) {
 }
 
 // TestArtistRunsAgain: the page's second program is killed while it waits, and waits for the same question when it runs
-// again; after its end it asks another one. An answer that arrives while it is dead reaches it.
+// again; after its end it asks another one. An answer that arrives while it is dead reaches it. A process that has
+// claimed its session gets the answer itself. TestOutage waits meanwhile.
 func TestArtistRunsAgain(t *testing.T) {
-	t.Parallel() // beside TestOutage, which waits
+	t.Parallel()
 	v := newVisitor(t)
 	holdfast := filepath.Join(v.dir, "holdfast")
 	v.types("go build -o " + holdfast + " ./cmd/holdfast")
@@ -435,7 +438,7 @@ func TestArtistRunsAgain(t *testing.T) {
 	other := ""
 	for claims, run := range []string{"after a kill", "after its end"} {
 		said, _, ended := v.starts(artist)
-		v.until(func() error { // from then on an answer reaches this process
+		v.until(func() error {
 			said, err := v.tries(holdfast + " events artist/wall")
 			if err == nil && strings.Count(said, "session.claimed") <= claims {
 				err = errors.New("it has not claimed its session:\n" + said)

@@ -116,7 +116,8 @@ func enact(t *testing.T, steps []opencode.Step) *stage {
 				turn = false
 			case events.CompactionStarted:
 				if turn {
-					continue // OpenCode's own decision
+					// OpenCode's own decision
+					continue
 				}
 				s.summary = i+1 < len(steps) && steps[i+1].Restart
 				s.compact()

@@ -32,7 +32,8 @@ func (w *world) settle() {
 	w.foldAll()
 	for _, l := range w.ledgers {
 		if l.paused = false; l.n != w.pinned && l.stage == viewing {
-			l.step() // it writes what it was about to write, long after
+			// it writes what it was about to write, long after
+			l.step()
 		}
 	}
 	idle, most := 0, len(w.log.commits)+settleCommitsMax
@@ -306,7 +307,8 @@ func (w *world) checkRecovered(st *session.State) {
 		if !(alive && c.Epoch == st.Epoch) && !held[id] {
 			w.fail("V2: %s: call %s of epoch %d is still open: %s", st.Ref(), id, c.Epoch, docBytes(w.docs[st.Ref()]))
 		}
-		keeps = keeps || held[id] // and its turn with it
+		// its turn is kept with it
+		keeps = keeps || held[id]
 	}
 	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 &&
 		st.Pending.Turn == nil {

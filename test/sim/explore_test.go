@@ -108,7 +108,8 @@ func explorations(name string, c explorer.Config) map[string]explorer.Bounds {
 		return map[string]explorer.Bounds{"stops": all["stops"]}
 	}
 	delete(all, "stops")
-	if c.Asks[0].Call != "" && *states == statesQuick { // the other worlds with calls have these
+	// the other worlds with calls have these
+	if c.Asks[0].Call != "" && *states == statesQuick {
 		for _, trouble := range []string{"absences", "people", "refusals"} {
 			delete(all, trouble)
 		}

@@ -90,7 +90,8 @@ func (l *ledger) step() {
 // fetch takes what comes next; now and then something is delivered again.
 func (l *ledger) fetch() {
 	if l.n != l.w.pinned {
-		l.active = false // it hears that it is not pinned any more
+		// it hears that it is not pinned any more
+		l.active = false
 		return
 	}
 	from := l.cursor

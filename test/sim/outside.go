@@ -57,7 +57,8 @@ func (w *world) answerSome() (answered bool) {
 	for _, r := range w.log.sessions {
 		commits := len(w.log.bySession[r])
 		if w.checked[r] == commits {
-			continue // nothing is new: people have looked at each of its questions
+			// nothing is new: people have looked at each of its questions
+			continue
 		}
 		w.checked[r] = commits
 		st := w.current(r)
@@ -72,7 +73,8 @@ func (w *world) answerSome() (answered bool) {
 			d, err := st.Answer(request.Answer{Ref: r, Prompt: id,
 				Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: w.people[0].name}, w.log.source)
 			if err != nil {
-				continue // its deadline has passed
+				// its deadline has passed
+				continue
 			}
 			by := from(events.PersonSource(w.people[0].name))
 			if !w.append("person", r, events.WriterLedger, by, st.Epoch, st.Seq, d.Facts) {
@@ -276,7 +278,8 @@ func (p *process) unread(st *session.State, call string) bool {
 func (p *process) readsOthers(st *session.State, prompt string) bool {
 	call := st.Prompts[prompt].Call
 	if c := st.Tools[call]; c == nil || c.Epoch != st.Epoch {
-		return true // the end of the call is not the receipt
+		// the end of the call is not the receipt
+		return true
 	}
 	for id, q := range st.Prompts {
 		if q.Call != call || id == prompt {

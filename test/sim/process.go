@@ -86,7 +86,8 @@ func (p *process) renew() {
 		if !p.slept {
 			p.before = p.incarnation
 		}
-		p.adoptsAll = true // it is the same process still
+		// it is the same process still
+		p.adoptsAll = true
 		p.begin()
 	case p.w.now.Sub(l.renewed) > TTL/3:
 		l.renewed, p.slept = p.w.now, false
@@ -135,7 +136,8 @@ func (p *process) append(st *session.State, epoch uint64, facts ...events.Fact) 
 	}
 	if ok && !p.w.settling && p.w.chance(doubtOneIn) {
 		p.w.report.Doubts++
-		p.forget(r) // the caller has given up: what became of it is seen when the log is read
+		// the caller has given up: what became of it is seen when the log is read
+		p.forget(r)
 		if p.w.cfg.Bug != ClaimForgotten {
 			p.doubts = append(p.doubts, r)
 		}
@@ -177,7 +179,8 @@ func (p *process) claimNext() {
 		return
 	}
 	facts := []events.Fact{events.SessionClaimed{Incarnation: p.incarnation}}
-	if p.adoptsAll || p.w.chance(4) { // the turn first: a call and a prompt would adopt it too
+	// the turn first: a call and a prompt would adopt it too
+	if p.adoptsAll || p.w.chance(4) {
 		if st.Turn != nil {
 			facts = append(facts, events.TurnStarted{Turn: st.Turn.ID, Cause: st.Turn.Cause})
 		}
@@ -189,7 +192,7 @@ func (p *process) claimNext() {
 		if q := st.Prompts[id]; p.adoptsAll || p.w.chance(2) {
 			facts = append(facts, again(id, q))
 			if p.absent[decision{r, id}] != attends {
-				// which its new request takes back
+				// its new request takes this back
 				facts = append(facts, events.PromptUnattended{Prompt: id})
 			}
 		}

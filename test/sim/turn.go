@@ -56,7 +56,8 @@ func (b Bug) Started(st *session.State) events.TurnStarted {
 		}
 	}
 	first := t.Prompt
-	if !slices.Contains(names, first) { // the harness has that decision, or cannot use it
+	// the harness has that decision, or cannot use it
+	if !slices.Contains(names, first) {
 		first = ""
 		if len(names) > 0 {
 			first = names[0]
@@ -171,11 +172,13 @@ func (p *process) act(st *session.State) {
 	case p.w.chance(120):
 		p.append(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
 	case st.Pending.Stop != nil && st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(3):
-		p.inTurn(st) // it has not heard of it yet
+		// it has not heard of it yet
+		p.inTurn(st)
 	case st.Pending.Stop != nil:
 		p.confirms(st)
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
-		p.inTurn(st) // it has not read what was decided, and may end its turn without that
+		// it has not read what was decided, and may end its turn without that
+		p.inTurn(st)
 	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.appendUnattended(st):
 	case p.w.chance(refuseOneIn) && p.refusesBrought(st):
 	case p.w.chance(againOneIn) && p.asksAgain(st):
@@ -194,7 +197,8 @@ func (p *process) act(st *session.State) {
 	case st.Pending.Turn != nil:
 		p.append(st, st.Epoch, p.begins(st))
 	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
-		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
+		// else people send
+		if len(p.w.services) == 0 || p.w.chance(6) {
 			m := p.w.id("m")
 			p.append(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)},
 				events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
@@ -284,7 +288,8 @@ func (p *process) takesDecisions(st *session.State) bool {
 			return true
 		}
 		if st.Prompts[id] != q || q.Status == session.Awaiting || !p.readsOthers(st, id) {
-			return true // another writer settled it, or a person took the answer back
+			// another writer settled it, or a person took the answer back
+			return true
 		}
 		if !p.w.settling && p.w.chance(refuseOneIn) {
 			p.refuse(st, id)
@@ -307,7 +312,8 @@ func (p *process) inTurn(st *session.State) {
 	case n < 3:
 		p.append(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash",
 			Background: p.w.chance(10)})
-	case n < 5 && p.w.chance(3): // people are slow
+	case n < 5 && p.w.chance(3):
+		// people are slow
 		p.ask(st, turn)
 	case n == 5 && len(p.order) < p.w.sessionsMax():
 		p.delegate(st, turn)
@@ -335,7 +341,8 @@ func (p *process) ask(st *session.State, turn string) {
 	facts := p.question(turn)
 	if f, ok := facts[len(facts)-1].(events.PromptRequested); ok && f.Call != "" && p.w.chance(2) {
 		f.Prompt = p.w.id("p")
-		facts = append(facts, f) // in the same call
+		// in the same call
+		facts = append(facts, f)
 		p.w.report.InOneCall++
 	} else if p.w.chance(3) {
 		facts = append(facts, p.question(turn)...)

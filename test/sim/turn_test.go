@@ -27,7 +27,8 @@ func TestAProcessForgetsASessionThatHasEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(Config{Seed: 1})
-			w.settling = true // no append is in doubt
+			// no append is in doubt
+			w.settling = true
 			p := w.procs[0]
 			p.open(events.SessionOpened{Incarnation: p.incarnation})
 			r := p.order[0]

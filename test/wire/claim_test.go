@@ -9,9 +9,11 @@ import (
 
 // TestWhoMayClaim checks the rules of incarnations and epochs with a plain client that keeps none of them.
 func TestWhoMayClaim(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
-	for _, inc := range []string{"99", "109", "110"} { // all of them live, and none supersedes another
+	// all of them live, and none supersedes another
+	for _, inc := range []string{"99", "109", "110"} {
 		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc,
 			[]byte(`{"exclusive":false,"state":"ready","ttl_ms":600000}`), keyTTL(10*time.Minute)); err != nil {
 			t.Fatal(err)
@@ -82,7 +84,8 @@ func TestWhoMayClaim(t *testing.T) {
 // Each failure in a row waits twice as long, up to a minute, to the nanosecond, on every machine; twenty failures of a
 // kind are the limit (T1, T6, T17).
 func TestDelaysGrow(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -95,7 +98,8 @@ func TestDelaysGrow(t *testing.T) {
 			t.Errorf("attempt %d: due after %s, want %s: %v", i, due, want, d["retry"])
 		}
 		turn := fmt.Sprint("t", i+1)
-		c.until(turn, func() bool { // it may be due just now
+		// it may be due just now
+		c.until(turn, func() bool {
 			c.fresh("s1")
 			_, err := c.append("s1", inc, 1,
 				fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"retry","synthetic":true}`},

@@ -12,10 +12,11 @@ import (
 // full returns a session whose last turn completed and reported this many tokens of 100,000.
 func (c *cell) full(session, inc, policy string, used int) {
 	c.t.Helper()
+	// no service sees the turn open, and stops it
 	c.mustAppend(session, inc, 1, fact{"session.opened", session,
 		`{"incarnation":"` + inc + `","context_limit":100000,"policy":` + policy + `}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"options":{"model":"x"}}`},
-		usage("t1", used), fact{"turn.completed", "t1", `{"turn":"t1"}`}) // no service sees the turn open, and stops it
+		usage("t1", used), fact{"turn.completed", "t1", `{"turn":"t1"}`})
 }
 
 func usage(turn string, used int) fact {
@@ -54,7 +55,8 @@ func (c *cell) compactionFails(session, inc string, id, kind string) {
 // At the threshold the conversation is compacted before the message is handed out; below it, or without usage reports,
 // it is not (C2 to C4).
 func TestOnSend(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {
@@ -112,7 +114,8 @@ func TestOnSend(t *testing.T) {
 // A turn that fills the context is stopped in one commit with the compaction, and continues as the same request, once
 // (C5).
 func TestMidStream(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -155,7 +158,8 @@ func TestMidStream(t *testing.T) {
 // Work that a person stops during a compaction does not start without a person when the compaction ends (R15): neither
 // the turn that was stopped for the compaction, nor a message.
 func TestAStopWhileItIsCompacted(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -193,7 +197,8 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 // A conversation that is too long for the model is compacted once, and the same turn is tried again; if it fails again,
 // the end has the reason (C11).
 func TestOverflow(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -255,7 +260,8 @@ func TestACompactionFails(t *testing.T) {
 
 // A compaction that did not help is not requested again; the document says stalled (C9).
 func TestACompactionOfNoUse(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 80_000)
@@ -277,7 +283,8 @@ func TestACompactionOfNoUse(t *testing.T) {
 
 // People may compact at any usage and while compaction is off, over a prompt only with force (C12, C16).
 func TestCompactByHand(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"compaction_threshold":1.0}`, 10)
@@ -319,7 +326,8 @@ func TestCompactByHand(t *testing.T) {
 
 // TestCheck: check returns what a compaction would do, and changes nothing (C13).
 func TestCheck(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 10_000)
@@ -370,7 +378,8 @@ func TestCheck(t *testing.T) {
 
 // An idle session is compacted, once, without a person as the asker (C13, C15).
 func TestIdle(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"idle_compaction_after_s":1}`, 5_000)
@@ -392,7 +401,8 @@ func TestIdle(t *testing.T) {
 
 // Usage is the input of the last report; malformed reports count as nothing (C1, C2).
 func TestUsageOfAllSorts(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 // Clients in other languages encode some values in other ways: an error as a text, whole numbers with a point, unknown
 // attributes, missing data. A failed call counts as failed in each encoding.
 func TestFactsInOtherEncodings(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
@@ -22,7 +23,8 @@ func TestFactsInOtherEncodings(t *testing.T) {
 		ending(d, "tool", "c2")["outcome"] != "failed" || at(d, "usage", "used") != 1500.0 || d["parked"] != 0.0 {
 		t.Errorf("as other languages write it: %v", d)
 	}
-	if _, err := c.publish("s1", []byte(`[`+event(inc, map[string]any{"epoch": []byte(nil)})+`]`)); err != nil { // null
+	// null
+	if _, err := c.publish("s1", []byte(`[`+event(inc, map[string]any{"epoch": []byte(nil)})+`]`)); err != nil {
 		t.Fatal(err)
 	}
 	one := `[{"specversion":"1.0","id":"x","source":"/harness/h1/` + inc +
@@ -53,7 +55,8 @@ func TestFactsInOtherEncodings(t *testing.T) {
 
 // Requests are read with the same tolerance; a refusal names the wrong field.
 func TestRequestsInOtherEncodings(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -77,7 +80,8 @@ func TestRequestsInOtherEncodings(t *testing.T) {
 			t.Errorf("%s %s: %s %v, want %s %s", x.verb, x.body, code, reply, x.code, x.want)
 		}
 	}
-	c.settled("s1") // a list has the documents that are stored
+	// a list has the documents that are stored
+	c.settled("s1")
 	code, reply := c.ask("ledger.list", `{"limit":100000}`)
 	if all, _ := reply["documents"].([]any); code != "" || len(all) != 1 {
 		t.Errorf("a page larger than any: %s %v", code, reply)
@@ -87,7 +91,8 @@ func TestRequestsInOtherEncodings(t *testing.T) {
 // Leases from clients in any language: exclusive by default, with numbers and times in any encoding; a purged lease is
 // released like a deleted one.
 func TestLeasesInOtherEncodings(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
 		inc := c.ticket("h1")

@@ -58,7 +58,8 @@ func event(inc string, changes map[string]any) string {
 }
 
 func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -154,7 +155,8 @@ func (c *cell) send(subject, body string, guard int) uint64 {
 }
 
 func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	long := strings.Repeat("x", 129)
@@ -162,7 +164,8 @@ func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
 	c.send("hf.log.h1.s=1.harness", `[`+event(inc, nil)+`]`, 0)
 	c.send("hf.log.h1.s9.stranger", `[`+event(inc, map[string]any{"session": "s9"})+`]`, 0)
 	c.begin("s1", inc)
-	n := c.send("hf.log.h1.s1.harness", `[`+event(inc, nil)+`]`, -1) // no guard at all
+	// no guard at all
+	n := c.send("hf.log.h1.s1.harness", `[`+event(inc, nil)+`]`, -1)
 	c.seq["s1"] = n
 	d := c.settled("s1")
 	if at(d, "tools", "c9") == nil {
@@ -177,7 +180,8 @@ func TestStrangeSubjectsDelayNoOtherSession(t *testing.T) {
 
 // An id may hold any byte; source has it unchanged or encoded.
 func TestIDsOfAnyBytes(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.ticket("my=2Eh=2F1")
 	for i, source := range []string{"/harness/my.h/1/" + inc, "/harness/my=2Eh=2F1/" + inc} {
@@ -198,7 +202,8 @@ func TestIDsOfAnyBytes(t *testing.T) {
 }
 
 func TestLimitsOfASession(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

@@ -49,7 +49,8 @@ func (c *cell) completes(session, inc string, epoch int, turn string) {
 // Messages are handed out in the order in which they were accepted, each once, with their content; the next one when
 // the turn before has completed (C7).
 func TestMessagesAreHandedOutInOrder(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -89,7 +90,8 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	if d = c.settled("s1"); d["queue"] != nil || d["phase"] != "idle" || at(d, "ignored", "count") != 0.0 {
 		t.Errorf("all is said: %v", d)
 	}
-	for m, seq := range seqs { // also when it was handed out long ago
+	// also when it was handed out long ago
+	for m, seq := range seqs {
 		i := int(m[1] - '1')
 		if code, reply := c.sends("s1", m, fmt.Sprintf(`,"content":{ "text" : "hello %d" }`, i)); code != "" ||
 			reply["seq"] != seq {
@@ -107,7 +109,8 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 
 // An idle session's message and the turn for it are one commit; content may be any JSON, or a reference.
 func TestContentTravelsAsItIs(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`,
@@ -137,7 +140,8 @@ func TestContentTravelsAsItIs(t *testing.T) {
 // Content that is too large for a fact is stored as an object by the sender, with any client, and the message has the
 // object's name.
 func TestContentByReference(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
@@ -171,7 +175,8 @@ func TestContentByReference(t *testing.T) {
 
 // Each refusal has its code, and its body has the reason.
 func TestSendRefuses(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -225,7 +230,8 @@ func TestSendRefuses(t *testing.T) {
 
 // A message can be withdrawn until a turn has taken it (C18).
 func TestWithdraw(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -254,7 +260,8 @@ func TestWithdraw(t *testing.T) {
 	}
 	c.completes("s1", inc, 1, "t1")
 	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m2" })
-	if code, reply := c.ask("compaction.withdraw", body("s1", "m2")); code != "" { // handed out, and not taken
+	// handed out, and not taken
+	if code, reply := c.ask("compaction.withdraw", body("s1", "m2")); code != "" {
 		t.Errorf("before it was taken: %s %v", code, reply)
 	}
 	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m3" })
@@ -274,7 +281,8 @@ func TestWithdraw(t *testing.T) {
 
 // A person's message supersedes waiting prompts (P14); a synthetic one does not.
 func TestAMessageOvertakesQuestions(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", lasting)
 	ask := []fact{{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
@@ -293,7 +301,8 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 		queue(d) != "s m" || at(d, "tools", "c") == nil || d["phase"] != "running" {
 		t.Errorf("the owner lives: %v %v", w, d)
 	}
-	dies := c.lease("ready", dying) // another incarnation takes over and dies
+	// another incarnation takes over and dies
+	dies := c.lease("ready", dying)
 	c.begin("alone", dies, ask...)
 	c.entry("session.h1.alone", func(d map[string]any) bool { return d["owned"] == false })
 	code, reply := c.sends("alone", "m", `,"content":"never mind"`)
@@ -310,7 +319,8 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 
 // After an abandoned failure and after a stop the queue waits for a person; behind a retry it waits for the retry (C7).
 func TestTheQueueWaitsAfterAFailure(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for s, kind := range map[string]string{"later": "server_error", "never": "authentication"} {

@@ -8,7 +8,8 @@ import (
 
 // Facts about unknown or ended entities change nothing but the count of ignored facts.
 func TestWhatIsGoneStaysGone(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	ignored := func(s string, n int, why string) map[string]any {
@@ -67,7 +68,8 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 
 // A limit that shrinks during a turn starts a compaction in mid-stream.
 func TestALimitShrinksUnderATurn(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
@@ -84,7 +86,8 @@ func TestALimitShrinksUnderATurn(t *testing.T) {
 
 // While a person decides, nothing is retried, compacted, or reported as stalled (P20).
 func TestAPersonThinks(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.beginBy("fails", inc, `{}`, prompt("p", `,"delivery":"message"`))
@@ -116,7 +119,8 @@ func TestAPersonThinks(t *testing.T) {
 // The harness dies during a compaction: the compaction has failed, is requested again, and the message is answered,
 // once (R17, C6).
 func TestAHarnessDiesWhileItCompacts(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", dying)
 	c.full("s1", inc, `{}`, 80_000)

@@ -49,7 +49,8 @@ func (c *cell) get(path string) (code int, body string) {
 }
 
 func TestEverythingIsSetUpAsWritten(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--prefix", "cell2")
 	for name, ok := range map[string]func(jetstream.StreamConfig) bool{
 		"CELL2_LOG": func(s jetstream.StreamConfig) bool {
@@ -111,7 +112,8 @@ func TestEverythingIsSetUpAsWritten(t *testing.T) {
 }
 
 func TestATargetThatCannotStartReportsWhy(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	nats, data := c.nc.ConnectedUrl(), filepath.Join(c.dir, "data")
 	other := t.TempDir()
@@ -147,7 +149,8 @@ func TestATargetThatCannotStartReportsWhy(t *testing.T) {
 }
 
 func TestANewerLayoutIsLeftAlone(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	s, err := c.js.Stream(t.Context(), "HF_LOG")
 	if err != nil {
@@ -183,7 +186,8 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 
 // The feed has each counted fact in order, and what containment closed.
 func TestTheFeed(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},

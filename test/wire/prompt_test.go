@@ -79,7 +79,8 @@ func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 
 // The receipt of an answer depends on the session's owner.
 func TestAnAnswerOwesATurnOrNot(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}
@@ -200,7 +201,8 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 
 // A person's chat message supersedes a prompt with or without an owner (P14); a synthetic one does not.
 func TestAMessageSupersedesAQuestion(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`),
@@ -229,7 +231,8 @@ func TestAMessageSupersedesAQuestion(t *testing.T) {
 }
 
 func TestMalformedQuestionsStillBlock(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -273,7 +276,8 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 
 // A settled entry stays as long as configured, then its key expires; the harness gets a nudge at once.
 func TestASettledEntryExpires(t *testing.T) {
-	c := up(t, "--settled-prompts-kept-for", "3s") // which it still is to be seen in
+	// long enough to be read before it expires
+	c := up(t, "--settled-prompts-kept-for", "3s")
 	inc := c.lease("ready", lasting)
 	nudges, err := c.nc.SubscribeSync("hf.nudge.h1")
 	if err != nil {

@@ -25,7 +25,8 @@ func (c *cell) put(session string, change func(doc map[string]any)) {
 // A service that cannot read a session, because a newer version wrote its document, answers 503 with {reason}, and
 // appends nothing.
 func TestATargetThatIsNotReadyReportsWhy(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("newer", inc)

@@ -17,7 +17,8 @@ func (c *cell) all() map[string]map[string]any {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer func() { _ = w.Stop() }() // the test is over either way
+	// the test is over either way
+	defer func() { _ = w.Stop() }()
 	all := map[string]map[string]any{}
 	for e := range w.Updates() {
 		if e == nil {
@@ -26,7 +27,8 @@ func (c *cell) all() map[string]map[string]any {
 		var v map[string]any
 		if json.Unmarshal(e.Value(), &v) == nil && v != nil {
 			if strings.HasPrefix(e.Key(), "work.") {
-				delete(v, "seq") // a different place alone is no difference
+				// a different place alone is no difference
+				delete(v, "seq")
 			}
 			all[e.Key()] = v
 		}
@@ -78,7 +80,8 @@ func (c *cell) busy(inc string) {
 
 // Documents and views are a cache of the log (V13): after a loss or damage they are rebuilt unchanged.
 func TestRebuildFromTheLogAlone(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.busy(inc)
@@ -123,7 +126,8 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 
 // Each service may run more than once; when one process ends, the others take over (R9).
 func TestReplicasTakeOver(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)

@@ -139,7 +139,8 @@ func TestACleanEndIsAShutdown(t *testing.T) {
 
 // The reconciler carries out a stop of a session without an owner (R18), over a prompt only with force.
 func TestStopOfASessionWithoutAnOwner(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
@@ -174,7 +175,8 @@ func kindsOpen(d map[string]any) (open []string) {
 // A call that waits for a child which waits for a person is held; the child's settlement closes the call, and the
 // parent continues once (P16).
 func TestAParentWaitsForItsChild(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "500ms")
 	inc := c.lease("ready", dying)
 	c.begin("root", inc, fact{"tool.started", "task", `{"call":"task","turn":"t1","name":"task"}`})
@@ -218,7 +220,8 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 
 // A closed session is purged but for its last commit, and its id cannot be opened again.
 func TestAClosedSessionLeavesATombstone(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--closed-sessions-kept-for", "1s")
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -262,7 +265,8 @@ func TestAClosedSessionLeavesATombstone(t *testing.T) {
 
 // An unguarded write behind the end of a closed session does not reopen it.
 func TestATombstoneIsOneAlsoAfterUnguardedWrites(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--closed-sessions-kept-for", "1s")
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -285,7 +289,8 @@ func TestATombstoneIsOneAlsoAfterUnguardedWrites(t *testing.T) {
 }
 
 func TestListInPages(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for i := range 7 {

@@ -103,7 +103,8 @@ func TestAFailedTurnComesBack(t *testing.T) {
 
 // The delay that a provider asks for is a minimum and has a maximum (T2); a value that is no number is ignored.
 func TestTheProvidersDelay(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for i, x := range []struct {
@@ -127,7 +128,8 @@ func TestTheProvidersDelay(t *testing.T) {
 
 // Failures of kinds without a retry name the reason (T3, T5); "now" retries them (T15), once, with the person as asker.
 func TestWhatIsNotTriedAgain(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for _, kind := range []string{"authentication", "quota", "model_not_found", "aborted", "runtime_not_ready",
@@ -164,7 +166,8 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 
 // Each refusal has its code, and its body has the present state.
 func TestRetryRefuses(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("runs", inc)
@@ -214,7 +217,8 @@ func TestRetryRefuses(t *testing.T) {
 
 // After a crash an interrupted turn resumes automatically, or by a person if the policy is hold (T10, R14).
 func TestAnInterruptedTurnGoesOn(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", dying)
 	c.beginBy("auto", inc, `{}`)
@@ -245,7 +249,8 @@ func TestAnInterruptedTurnGoesOn(t *testing.T) {
 // Disabling automatic retry cancels the waiting retry, and one that was requested; a person's message enables it again,
 // a synthetic one does not (T8).
 func TestAutoRetryIsSwitchedOff(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	off := func(s string) {
@@ -283,7 +288,8 @@ func TestAutoRetryIsSwitchedOff(t *testing.T) {
 
 // A waiting retry has one timer at the broker, at its instant; a cancelled retry never starts, even if its timer fires.
 func TestARetryHasOneTimer(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -370,7 +376,8 @@ func TestASilentTurnIsStalled(t *testing.T) {
 
 // Facts that only services may append are parked when a harness appends them.
 func TestAHarnessDoesNotDecide(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -392,7 +399,8 @@ func TestAHarnessDoesNotDecide(t *testing.T) {
 
 // Each service is a NATS micro service with its name and the verbs of the contract.
 func TestServicesAreFoundByName(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	want := map[string][]string{
 		"holdfast-ledger":     {"get", "list", "answer", "reject", "dismiss", "stop", "close", "configure", "rebuild"},

@@ -75,7 +75,8 @@ func instant(t *testing.T, v any) time.Time {
 
 // The document shows retry, usage and compaction.
 func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.mustAppend("s1", inc, 1, fact{"session.opened", "s1",
@@ -146,7 +147,8 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 
 // Of many simultaneous decisions one counts (P9), and every asker gets that one as the reply.
 func TestManyAnswerAtOnce(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	const prompts, people = 20, 6
@@ -195,7 +197,8 @@ func TestManyAnswerAtOnce(t *testing.T) {
 
 // In a pool each member recovers only its own sessions.
 func TestOneOfAPoolDies(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "500ms")
 	member := func(ttl time.Duration) string {
 		inc := c.ticket("h1")
@@ -235,7 +238,8 @@ func TestOneOfAPoolDies(t *testing.T) {
 // The owner dies between the answer and its delivery: the answer still becomes the call's output (P13). Its compaction
 // has failed (R17).
 func TestAnsweredThenDied(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "500ms")
 	inc := c.lease("ready", dying)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},

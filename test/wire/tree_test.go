@@ -8,7 +8,8 @@ import (
 // A prompt of a sub-agent two levels down: the calls above it are held, the root's people see it, and after the answer
 // each level continues once, from the leaf to the root (P16).
 func TestATreeGoesOnFromItsLeaf(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", dying)
 	task := fact{"tool.started", "task", `{"call":"task","turn":"t1","name":"task"}`}

@@ -181,7 +181,8 @@ func (c *cell) ticket(harness string) string {
 			var before struct {
 				Incarnation int64 `json:"incarnation,string"`
 			}
-			_ = json.Unmarshal(e.Value(), &before) // what is no ticket counts as its revision
+			// what is no ticket counts as its revision
+			_ = json.Unmarshal(e.Value(), &before)
 			rev = e.Revision()
 			n = max(n, before.Incarnation+1, int64(rev)+1)
 		case !errors.Is(err, jetstream.ErrKeyNotFound):
@@ -280,7 +281,8 @@ func at(doc map[string]any, path ...string) any {
 }
 
 func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t, "--grace", "1s", "--adoption-grace", "1s")
 	inc := c.lease("ready", dying)
 	c.open("s1", inc)
@@ -336,7 +338,8 @@ func (c *cell) takeOver(work map[string]any) {
 }
 
 func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
@@ -367,7 +370,8 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 }
 
 func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
@@ -380,7 +384,8 @@ func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
 }
 
 func TestEverythingIsThereAfterAKill(t *testing.T) {
-	t.Parallel() // it waits for other processes
+	// it waits for other processes
+	t.Parallel()
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.open("s1", inc)

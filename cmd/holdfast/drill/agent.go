@@ -125,7 +125,8 @@ func (a *agent) live(ctx context.Context) error {
 	}
 	err = play(ctx, h)
 	if ctx.Err() != nil {
-		err = nil // a requested end is no error
+		// a requested end is no error
+		err = nil
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
 	defer cancel()

@@ -146,7 +146,8 @@ var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", suspendProcess
 func (c *child) end() error {
 	var err error
 	c.once.Do(func() {
-		if err = c.in.Close(); errors.Is(err, os.ErrClosed) { // it has ended already
+		// it has ended already
+		if err = c.in.Close(); errors.Is(err, os.ErrClosed) {
 			err = nil
 		}
 		go func() {

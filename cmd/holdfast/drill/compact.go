@@ -139,7 +139,8 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 func handedOut(s *session.State) string {
 	var seen []string
 	compacted := 0
-	for i := range s.Recent { // oldest first
+	// oldest first
+	for i := range s.Recent {
 		switch e := &s.Recent[i]; {
 		case e.Entity == session.EntityMessage && strings.HasPrefix(e.ID, "m") && len(e.ID) == len(queued[0]):
 			seen = append(seen, e.ID)

@@ -217,7 +217,8 @@ func (c *cell) kill(why string) error {
 	if err := c.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("outage: kill the cell: %w", err)
 	}
-	<-c.ended // its result is that of a kill
+	// its result is that of a kill
+	<-c.ended
 	return nil
 }
 

@@ -80,7 +80,8 @@ func Add(answers []events.Answer, q *events.Question, value string) []events.Ans
 	case value == "":
 	case offered:
 		answers[at].Selected = append(answers[at].Selected, label)
-	case len(q.Options) > 0 && !q.Custom: // the ledger refuses it with the offered options
+	case len(q.Options) > 0 && !q.Custom:
+		// the ledger refuses it with the offered options
 		answers[at].Selected = append(answers[at].Selected, value)
 	default:
 		answers[at].Text = value
@@ -159,7 +160,8 @@ func PolicyKeys() []string {
 	body, err := json.Marshal(events.Policy{})
 	var fields map[string]json.RawMessage
 	if err != nil || json.Unmarshal(body, &fields) != nil {
-		return nil // a policy is plain numbers and texts
+		// a policy is plain numbers and texts
+		return nil
 	}
 	return slices.Sorted(maps.Keys(fields))
 }

@@ -14,7 +14,8 @@ import (
 
 // TestTheConnectionBreaksMeanwhile: a backup whose connection breaks while the log is read has each commit once.
 func TestTheConnectionBreaksMeanwhile(t *testing.T) {
-	const commits, bytesEach = 40, 400 << 10 // more than is read ahead
+	// more than is read ahead
+	const commits, bytesEach = 40, 400 << 10
 	s := natstest.Start(t)
 	natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)

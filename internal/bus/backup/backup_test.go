@@ -338,7 +338,8 @@ func (a *acting) Write(p []byte) (int, error) {
 
 // TestRetentionRunsMeanwhile: commits that are removed while the log is read leave no session with a gap.
 func TestRetentionRunsMeanwhile(t *testing.T) {
-	const fillers, bytesEach = 80, 400 << 10 // more than is read ahead
+	// more than is read ahead
+	const fillers, bytesEach = 80, 400 << 10
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)
@@ -378,7 +379,8 @@ func TestRetentionRunsMeanwhile(t *testing.T) {
 // TestStoredMeanwhile: what is stored while a backup is read leaves it whole: each object that one of its commits names
 // is in it.
 func TestStoredMeanwhile(t *testing.T) {
-	const stored, bytesEach = 8, 400 << 10 // more than one block of the file, in each stream
+	// more than one block of the file, in each stream
+	const stored, bytesEach = 8, 400 << 10
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	ctx := bustest.Background(t)

@@ -115,7 +115,8 @@ func archive(w io.Writer, in *reader, f *file, stream string) error {
 		m, err := in.next()
 		switch {
 		case err != nil:
-			return err // also io.EOF: the last record is read before
+			// also io.EOF: the last record is read before
+			return err
 		case m.seq == 0 && m.name == recordEnd:
 			_, err := w.Write((&record{}).append(nil))
 			return err

@@ -73,7 +73,8 @@ func (c *Clock) jump(r reading) time.Duration {
 	if c.local.IsZero() {
 		return 0
 	}
-	ran := c.broker.Add(r.sent.Sub(c.local)) // the least value without a step
+	// the least value without a step
+	ran := c.broker.Add(r.sent.Sub(c.local))
 	by := r.broker.Sub(ran)
 	if by > events.StepMin+c.slack+r.received.Sub(r.sent) || by < -events.StepMin {
 		return by
@@ -138,13 +139,15 @@ func (c *Clock) measure() {
 
 // follow applies a measurement, and records a step if a second one confirms it. The clock is locked meanwhile.
 func (c *Clock) follow(ctx context.Context, r reading) {
-	if r.received.Before(c.local) { // another measurement was quicker
+	// another measurement was quicker
+	if r.received.Before(c.local) {
 		return
 	}
 	if c.jump(r) != 0 {
 		again, err := c.askTime(ctx, false)
 		if err != nil {
-			return // the next measurement finds it
+			// the next measurement finds it
+			return
 		}
 		r = again
 	}

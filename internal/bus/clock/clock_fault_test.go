@@ -27,7 +27,8 @@ const noAnswer = -1000 * time.Hour
 func (c *clockScript) answer(a bustest.Asked) []bustest.Reply {
 	if a.Is("STREAM.MSG.GET") {
 		var q bustest.Question
-		_ = json.Unmarshal([]byte(a.Body), &q) // the requests themselves are not tested
+		// the requests themselves are not tested
+		_ = json.Unmarshal([]byte(a.Body), &q)
 		return c.get(q.Seq)
 	}
 	ahead, last := c.ahead[min(c.n, len(c.ahead)-1)], c.last[min(c.n, len(c.last)-1)]

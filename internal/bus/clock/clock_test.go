@@ -55,7 +55,8 @@ func TestTheClockFollowsAStep(t *testing.T) {
 	for name, was := range map[string]time.Duration{"back": 2 * time.Hour, "forward": -2 * time.Hour,
 		"back by little": 5 * time.Second, "forward by little": -5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the broker is asked once a second
+			// the broker is asked once a second
+			t.Parallel()
 			b := natstest.Bus(t, natstest.Start(t))
 			before := bustest.MustAppend(t, b, bustest.Session, 0, "before")
 			if c, err := b.Clock.Read(bustest.Within(t, bustest.Patience)); err != nil || len(c.Steps) > 0 ||

@@ -42,7 +42,8 @@ func TestTheClockIsNotAhead(t *testing.T) {
 			t.Errorf("%s: %s behind, want %d ms", x.what, behind, x.behind)
 		}
 	}
-	c.set(there(500).Add(-time.Minute), at(499), at(501)) // it was set back
+	// it was set back
+	c.set(there(500).Add(-time.Minute), at(499), at(501))
 	if !c.broker.Equal(there(500).Add(-time.Minute)) {
 		t.Errorf("set back by a minute, it is taken to be %s", c.broker.Sub(there(501)))
 	}

@@ -113,7 +113,8 @@ func TestADeletedConsumersFilesAreNotUsed(t *testing.T) {
 				resetBy(t, nc, `{"seq":4}`)
 			}
 
-			s.Shutdown() // it writes all states
+			// it writes all states
+			s.Shutdown()
 			files := filesOf(t, s, c.stream, c.source.Durable)
 			kept := filepath.Join(t.TempDir(), "kept")
 			if err := os.CopyFS(kept, os.DirFS(files)); err != nil {

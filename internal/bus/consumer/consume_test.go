@@ -62,7 +62,8 @@ func handsOver(t *testing.T) error {
 }
 
 func TestConsumeFailsOverAfterAKill(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s, a, b := bustest.Pair(t)
 	_, js := bustest.Outsider(t, s)
 	l := bustest.NewLedgers(t)
@@ -104,7 +105,8 @@ func TestConsumeFailsOverAfterAKill(t *testing.T) {
 // TestConsumeFailsOverWhenNothingNewArrives: the next process gets the deliveries of a dead one without a new message
 // in the stream.
 func TestConsumeFailsOverWhenNothingNewArrives(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s, a, b := bustest.Pair(t)
 	_, js := bustest.Outsider(t, s)
 	l := bustest.NewLedgers(t)
@@ -157,7 +159,8 @@ func TestConsumeResumesAfterABrokerRestart(t *testing.T) {
 }
 
 func TestConsumeKeepsASlowBatchToItself(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	natstest.RetryStalled(t, bustest.Standstill, func() error { return keepsASlowBatch(t) })
 }
 
@@ -181,8 +184,9 @@ func keepsASlowBatch(t *testing.T) error {
 		})
 		return len(ms), nil
 	}
+	// fewer than are asked for ahead: the broker may deliver more at any time
 	bustest.Publish(t, js, 7,
-		bustest.Subjects...) // fewer than are asked for ahead: the broker may deliver more at any time
+		bustest.Subjects...)
 	l.Run(a, "a", src, slow)
 	l.Run(b, "b", src, slow)
 	l.All(7)
@@ -218,7 +222,8 @@ func deliversAgain(t *testing.T) error {
 	l := bustest.NewLedgers(t)
 	var mu sync.Mutex
 	var rounds [][]bus.Message
-	begins := []uint64{1} // where each round has to begin, however many there are in a batch
+	// where each round has to begin, however many there are in a batch
+	begins := []uint64{1}
 	failing := func(_ context.Context, ms []bus.Message) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -293,7 +298,8 @@ func (r *reluctant) Takeover(ctx context.Context) error {
 // A process that was cut off, or paused, for longer than the pin lasts holds messages that another one has handled
 // since.
 func TestConsumeDropsWhatItHeldWhenItWasCutOff(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	_, js := bustest.Outsider(t, s)
 	natstest.Bus(t, s)
@@ -313,7 +319,8 @@ func TestConsumeDropsWhatItHeldWhenItWasCutOff(t *testing.T) {
 			case <-time.After(bustest.Patience):
 			}
 			cause <- context.Cause(ctx)
-			ms = nil // it has done nothing
+			// it has done nothing
+			ms = nil
 		})
 		for _, m := range ms {
 			if m.Seq <= 8 {
@@ -353,7 +360,8 @@ func TestConsumeSkipsNothingWhenADeliveryIsLost(t *testing.T) {
 
 // The broker does not hear that messages are being worked on and delivers them again, behind newer ones.
 func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	_, js := bustest.Outsider(t, s)
 	natstest.Bus(t, s)
@@ -366,14 +374,16 @@ func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
 	l.Run(bustest.BusAt(t, p.Addr), "a", src, func(_ context.Context, ms []bus.Message) (int, error) {
 		once.Do(func() {
 			p.Hold(true, false)
-			<-time.After(1700 * time.Millisecond) // the broker's patience is 1.5 s
+			// the broker's patience is 1.5 s
+			<-time.After(1700 * time.Millisecond)
 			p.Hold(false, false)
 			close(released)
 		})
 		return len(ms), nil
 	})
+	// fewer than are asked for ahead: the broker may deliver more at any time
 	bustest.Publish(t, js, 7,
-		bustest.Subjects...) // fewer than are asked for ahead: the broker may deliver more at any time
+		bustest.Subjects...)
 	bustest.Receive(t, bustest.Closing(released), "the broker to have delivered again")
 	bustest.Publish(t, js, 33, bustest.Subjects...)
 	l.All(40)
@@ -381,7 +391,8 @@ func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
 
 // A process that is cut off is given nothing that it holds, for another one may have handled it.
 func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	_, js := bustest.Outsider(t, s)
 	natstest.Bus(t, s)
@@ -409,7 +420,8 @@ func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
 	l.Run(b, "b", src, nil)
 	l.All(8)
 	close(handled)
-	<-time.After(500 * time.Millisecond) // in which nothing may happen
+	// in which nothing may happen
+	<-time.After(500 * time.Millisecond)
 	stop()
 	if calls != 1 {
 		t.Errorf("a process that was cut off was given %d batches, want 1", calls)
@@ -430,7 +442,8 @@ func letsABatchFinish(t *testing.T) error {
 		src := bustest.LedgerSource
 		src.Durable = name
 		begun, ended := make(chan struct{}), make(chan error, len(bustest.Subjects)*2)
-		var once sync.Once // the published messages may come in several batches
+		// the published messages may come in several batches
+		var once sync.Once
 		stop := bustest.NewLedgers(t).Run(b, name, src, func(ctx context.Context, ms []bus.Message) (int, error) {
 			once.Do(func() { close(begun) })
 			select {
@@ -553,7 +566,8 @@ func makesRoom(t *testing.T) error {
 	seen := 0
 	l.Run(a, "a", src, func(_ context.Context, ms []bus.Message) (int, error) {
 		largest = max(largest, len(ms))
-		if seen += len(ms); seen >= messages { // more, if some came twice
+		// more, if some came twice
+		if seen += len(ms); seen >= messages {
 			select {
 			case all <- largest:
 			default:

@@ -119,7 +119,8 @@ func (cs *Consumers) Consume(ctx context.Context, s Source, h Handler) error {
 		if err := cs.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if time.Since(began) > pinTTLMS*time.Millisecond { // it had worked: this is a new failure
+		// it had worked: this is a new failure
+		if time.Since(began) > pinTTLMS*time.Millisecond {
 			pace = core.NewBackoff()
 		}
 		core.Pause(ctx, pace.NextBackOff())
@@ -281,7 +282,8 @@ func (c *consumption) active(ctx context.Context, pin string) error {
 // stretches runs phases of ordered delivery, each from the ack floor.
 func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 	pace, taken := core.NewBackoff(), false
-	c.done = 0 // another process may have been active since
+	// another process may have been active since
+	c.done = 0
 	for {
 		before, after, err := c.reset(life, pin)
 		if err != nil {
@@ -346,7 +348,8 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before, aft
 		if err := pull.WithHeaders(life, c.conn, c.stream, ds); err != nil {
 			return worked, err
 		}
-		if c.stream == c.conn.Cell.LogStream() { // nothing rests on a commit that a cut of the power may take
+		// nothing rests on a commit that a cut of the power may take
+		if c.stream == c.conn.Cell.LogStream() {
 			if err := f.Synced(life, ds); err != nil {
 				return worked, fmt.Errorf("%w: %w", pull.ErrInterrupted, err)
 			}
@@ -381,7 +384,8 @@ func (c *consumption) working(f *pull.Flow, ds []pull.Delivery) {
 func (c *consumption) messages(ds []pull.Delivery, before uint64) []core.Message {
 	ms := make([]core.Message, len(ds))
 	for i, d := range ds {
-		delete(d.Msg.Header, pull.HeaderPin) // not written by the author
+		// not written by the author
+		delete(d.Msg.Header, pull.HeaderPin)
 		ms[i] = core.Message{Subject: d.Msg.Subject, Header: d.Msg.Header, Body: d.Msg.Data, Seq: d.Seq, At: d.At,
 			Redelivered: d.Seq <= before}
 		if c.bucket != "" {

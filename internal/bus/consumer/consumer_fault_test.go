@@ -74,7 +74,8 @@ func (p *pinScript) answer(a bustest.Asked) []bustest.Reply {
 		return p.pull(a, note)
 	case a.Is("STREAM.MSG.GET"):
 		return bustest.NotFound
-	default: // an acknowledgement
+	default:
+		// an acknowledgement
 		return bustest.Silence
 	}
 	return bustest.OneReply(`{}`)
@@ -89,7 +90,8 @@ func (p *pinScript) pull(a bustest.Asked, note func(string)) []bustest.Reply {
 	a.Decode(p.t, &q)
 	switch {
 	case q.Pin == "":
-		if len(p.what) > 0 && p.what[len(p.what)-1] == "stand by" { // it asks ahead
+		// it asks ahead
+		if len(p.what) > 0 && p.what[len(p.what)-1] == "stand by" {
 			return bustest.Silence
 		}
 		note("stand by")
@@ -176,7 +178,8 @@ func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 				case 2:
 					return []bustest.Reply{nthDelivery(1)}
 				}
-				return bustest.Silence // a second delivery of it would be an interruption
+				// a second delivery of it would be an interruption
+				return bustest.Silence
 			}}
 			b := bustest.Scripted(t, p.answer).Open()
 			came := make(chan int, 100)
@@ -274,7 +277,8 @@ func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
 // TestAPinThatWasLostEndsTheWork: the broker reports in one of two ways that the pin is lost, during a batch. The
 // handler does not get the deliveries ahead, and nothing of the process that has the pin now is touched.
 func TestAPinThatWasLostEndsTheWork(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, c := range map[string]struct {
 		keepAlive func() []bustest.Reply
 		slow      time.Duration
@@ -285,7 +289,8 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 			func() []bustest.Reply { return bustest.Silence }, 2500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			lost := false
 			p := &pinScript{t: t, ack: 2, deliver: func(n int) []bustest.Reply {
 				if n > 1 {
@@ -404,13 +409,16 @@ func TestAPullThatEndedPartly(t *testing.T) {
 		batches = append(batches, q.Batch)
 		var all []bustest.Reply
 		switch len(batches) {
-		case 1: // half of it
+		case 1:
+			// half of it
 			for i := range q.Batch / 2 {
 				all = append(all, bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", i+1, i+1, 1000-i-1))
 			}
-		case 2: // the first pull ends
+		case 2:
+			// the first pull ends
 			all = append(all, bustest.Status("408", "Nats-Pending-Messages", fmt.Sprint(batches[0]-batches[0]/2)))
-		default: // the end
+		default:
+			// the end
 			all = append(all, bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "[]", 1000, batches[0]/2+1, 0))
 		}
 		return all
@@ -512,7 +520,8 @@ func TestTheConnectionIsLostDuringATakeover(t *testing.T) {
 	bustest.Publish(t, js, 1, bustest.Subjects...)
 	var once sync.Once
 	var restarting sync.WaitGroup
-	defer restarting.Wait() // the batch can arrive before the restart has returned
+	// the batch can arrive before the restart has returned
+	defer restarting.Wait()
 	came := make(chan bool, 10)
 	consuming(t, b, losing{
 		take: func() error {
@@ -634,7 +643,8 @@ func TestConsumeEndsWhereItIsOfNoUse(t *testing.T) {
 // TestAnothersConsumerIsNotMovedBack: a process that stands by leaves a consumer beyond the end of its stream to the
 // process that is active.
 func TestAnothersConsumerIsNotMovedBack(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, c := range map[string]struct {
 		pinned string
 		reset  bool

@@ -149,7 +149,8 @@ func TestAnEarlierName(t *testing.T) {
 	bustest.Publish(t, js, 3, bustest.Subjects...)
 	before.All(3)
 	stopAfter := after.Run(keyed, "after", bustest.LedgerSource, nil)
-	after.All(3) // from the first message on
+	// from the first message on
+	after.All(3)
 	ours := []consumer.Source{bustest.LedgerSource}
 	natstest.Until(t, "two consumers that processes use", func() bool {
 		found, err := reader.Consumers.Strangers(t.Context(), ours)

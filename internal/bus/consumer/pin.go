@@ -123,7 +123,8 @@ func (c *consumption) confirm(at time.Time) {
 // keepAlive renews the pin and extends the deliveries in progress. It ends the handler's context when the pin is lost.
 func (c *consumption) keepAlive(life context.Context, pin string, end context.CancelCauseFunc) {
 	body, err := json.Marshal(pull.Request{Expires: keepAliveExpiry, Batch: 1, Group: consumeGroup, Pin: pin})
-	if err != nil { // a pull always encodes
+	// a pull always encodes
+	if err != nil {
 		end(err)
 		return
 	}
@@ -141,7 +142,8 @@ func (c *consumption) keepAlive(life context.Context, pin string, end context.Ca
 		m, err := c.conn.NC.RequestWithContext(ctx, core.APIPrefix+c.subject("MSG.NEXT"), body)
 		cancel()
 		switch {
-		case err != nil: // the broker is away; after its return the pin is checked
+		case err != nil:
+			// the broker is away; after its return the pin is checked
 		case m.Header.Get(pull.HeaderStatus) == pull.StatusPinLost:
 			end(pull.ErrPinLost)
 			c.mu.Lock()
@@ -168,7 +170,8 @@ func (c *consumption) extend() {
 			continue
 		}
 		if err := c.conn.NC.Publish(d.Msg.Reply, []byte(bodyInProgress)); err != nil {
-			return // disconnected: the flow ends
+			// disconnected: the flow ends
+			return
 		}
 	}
 }
@@ -188,9 +191,11 @@ func (c *consumption) handOver(ctx context.Context, pin string) {
 	}
 	switch {
 	case err != nil || info.NumAckPending == 0:
-	case len(c.held) > 0: // one is enough to pin the next process, which resets the consumer
+	case len(c.held) > 0:
+		// one is enough to pin the next process, which resets the consumer
 		err = c.conn.NC.Publish(c.held[0].Msg.Reply, []byte(bodyNotDone))
-	default: // in flight when this process stopped reading
+	default:
+		// in flight when this process stopped reading
 		err = c.call(ctx, "reset consumer", c.subject("RESET"), nil, new(core.Nothing))
 	}
 	if err == nil {

@@ -56,7 +56,8 @@ func (c *consumption) place(ctx context.Context, find func(context.Context) (*je
 func (c *consumption) watchPlace(ctx context.Context) {
 	tick := time.NewTicker(placeCheckMS * time.Millisecond)
 	defer tick.Stop()
-	before := false // the last check found it beyond the end
+	// the last check found it beyond the end
+	before := false
 	for {
 		select {
 		case <-tick.C:
@@ -64,7 +65,8 @@ func (c *consumption) watchPlace(ctx context.Context) {
 			return
 		}
 		p, info, err := c.placeSoon(ctx)
-		if err != nil { // the broker is away, or the consumer does not exist yet
+		// the broker is away, or the consumer does not exist yet
+		if err != nil {
 			before = false
 			continue
 		}
@@ -97,7 +99,8 @@ func (c *consumption) moveBack(ctx context.Context, p Place, info *jetstream.Con
 		c.beyond = &p
 	}
 	c.mu.Unlock()
-	if flow == nil && pinned(info) != "" { // its process moves it back, or the pin expires
+	// its process moves it back, or the pin expires
+	if flow == nil && pinned(info) != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
@@ -135,7 +138,8 @@ func (c *consumption) resetTo(delivered uint64) (to any, before uint64) {
 	switch {
 	case c.bucket != "":
 		return nil, delivered
-	case beyond != nil && (c.done == 0 || c.done > beyond.End): // the second: the stream has lost its end
+	case beyond != nil && (c.done == 0 || c.done > beyond.End):
+		// the second: the stream has lost its end
 		return c.restart(beyond.End), beyond.End
 	case beyond != nil:
 		return resetRequest{c.done + 1}, min(delivered, beyond.End)
@@ -152,7 +156,8 @@ func (c *consumption) moved(ctx context.Context, first uint64) error {
 	}
 	m, err := c.conn.Get(ctx, c.stream, core.GetRequest{Seq: c.done + 1, Next: c.filters[0]})
 	switch {
-	case errors.Is(err, core.ErrNotFound): // removed since it was delivered
+	case errors.Is(err, core.ErrNotFound):
+		// removed since it was delivered
 		return nil
 	case err != nil:
 		return err

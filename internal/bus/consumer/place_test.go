@@ -96,7 +96,8 @@ func TestTheFirstDeliveryAfterAReset(t *testing.T) {
 
 // TestAMovedConsumerOfAProcessThatHasDoneNothing: it continues with the last message of the log.
 func TestAMovedConsumerOfAProcessThatHasDoneNothing(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, js := bustest.Outsider(t, s)
@@ -116,7 +117,8 @@ func TestAMovedConsumerOfAProcessThatHasDoneNothing(t *testing.T) {
 func TestDocumentsAfterALoss(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.STREAM.INFO.KV_hf_state": "lost.state" }`))
 	nc, js := bustest.Outsider(t, s)
-	var lost atomic.Uint64 // messages that the broker no longer has
+	// messages that the broker no longer has
+	var lost atomic.Uint64
 	if _, err := nc.Subscribe("lost.state", func(m *nats.Msg) {
 		all := js.ListStreams(t.Context())
 		for info := range all.Info() {
@@ -169,7 +171,8 @@ func TestDocumentsAfterALoss(t *testing.T) {
 		}
 		natstest.Until(t, "all documents again", func() bool {
 			if documents.Load() > int64(3*round+3) {
-				lost.Store(0) // the bucket grows
+				// the bucket grows
+				lost.Store(0)
 			}
 			return documents.Load() >= int64(3*round+6)
 		})

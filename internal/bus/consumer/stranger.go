@@ -30,7 +30,8 @@ type Stranger struct {
 // those that processes use first.
 // [core.ErrForbidden]: this user may not list consumers.
 func (cs *Consumers) Strangers(ctx context.Context, ours []Source) ([]Stranger, error) {
-	known := map[string][]*consumption{} // by stream
+	// by stream
+	known := map[string][]*consumption{}
 	for _, s := range ours {
 		c, err := cs.consumption(s, nil)
 		if err != nil {

@@ -145,8 +145,9 @@ type listed struct {
 // send sends the question. Brokers compress the answers: a consumer takes 1 KB of one, and much of it is the same. A
 // configuration takes up to 800 KB of it, and a name 255 bytes.
 func (q *question) send() error {
+	// a sourcing one with one replica may be at any node
 	body, err := json.Marshal(map[string]bool{"streams": true, "consumer": true, "direct_consumer": true,
-		"config": q.configs}) // a sourcing one with one replica may be at any node
+		"config": q.configs})
 	if err != nil {
 		return fmt.Errorf("consumers that no limit counts: %w", err)
 	}
@@ -289,12 +290,15 @@ func (cs *Consumers) sourcing(ctx context.Context, all []listed) (found []Uncoun
 			return nil
 		})
 	}
-	_ = checks.Wait() // no check returns an error
+	// no check returns an error
+	_ = checks.Wait()
 	var forbidden error
 	for i, u := range answers {
 		switch {
-		case errors.Is(errs[i], core.ErrNotFound): // it has ended meanwhile
-		case errors.Is(errs[i], core.ErrForbidden): // the consumer of a service, without a key
+		case errors.Is(errs[i], core.ErrNotFound):
+			// it has ended meanwhile
+		case errors.Is(errs[i], core.ErrForbidden):
+			// the consumer of a service, without a key
 			forbidden = errs[i]
 		case errs[i] != nil:
 			err = errs[i]
@@ -322,7 +326,8 @@ func (cs *Consumers) sourcingOne(ctx context.Context, x listed) (u Uncounted, er
 			To       string `json:"deliver_subject"`
 		} `json:"config"`
 	}
-	err = cs.conn.CallOnce(ctx, "look at a consumer of "+x.stream, // its name may be a secret
+	// its name may be a secret
+	err = cs.conn.CallOnce(ctx, "look at a consumer of "+x.stream,
 		core.APIPrefix+"CONSUMER.INFO."+x.stream+"."+x.name, nil, &info)
 	return Uncounted{Stream: x.stream, Name: x.name, Sourcing: info.Config.Sourcing, To: info.Config.To,
 		Active: info.Active}, err
@@ -369,7 +374,8 @@ func (cs *Consumers) removeOne(ctx context.Context, u Uncounted, claim bool) (bo
 	}
 	err := cs.conn.Call(ctx, "delete consumer "+u.Name+" of "+u.Stream,
 		"CONSUMER.DELETE."+u.Stream+"."+u.Name, nil, new(core.Nothing))
-	if errors.Is(err, core.ErrNotFound) { // it has ended meanwhile, or an attempt without an answer deleted it
+	// it has ended meanwhile, or an attempt without an answer deleted it
+	if errors.Is(err, core.ErrNotFound) {
 		return claim, nil
 	}
 	return err == nil, err
@@ -390,7 +396,8 @@ func (cs *Consumers) claim(ctx context.Context, u Uncounted) error {
 		"CONSUMER.CREATE."+u.Stream+"."+u.Name+"."+all, request, new(core.Nothing))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && (api.ErrorCode == codeNameInUse || api.ErrorCode == codeConsumerExists) {
-		return nil // the node that has the direct one has refused to change it
+		// the node that has the direct one has refused to change it
+		return nil
 	}
 	return err
 }

@@ -155,7 +155,8 @@ func TestSubscribeWhileTheBrokerRestarts(t *testing.T) {
 	ctx := bustest.Background(t)
 	again, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	for range 4 { // some of them wait for the broker's reply whenever it goes away
+	// some of them wait for the broker's reply whenever it goes away
+	for range 4 {
 		all.Go(func() {
 			for again.Err() == nil {
 				one, cancel := context.WithCancel(ctx)

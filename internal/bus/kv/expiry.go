@@ -54,22 +54,26 @@ func (w *watch) expire(ctx context.Context) error {
 		}
 		was, known := w.known[key]
 		switch {
-		case !known: // it was deleted
+		case !known:
+			// it was deleted
 			continue
-		case now.Before(was.ends): // it was renewed
+		case now.Before(was.ends):
+			// it was renewed
 			w.checkAt(key, was.ends)
 			continue
 		}
 		_, err := w.buckets.conn.Get(ctx, core.KVStream(w.buckets.bucket(w.bk)),
 			core.GetRequest{Last: core.KVSubject(w.buckets.bucket(w.bk), key)})
 		switch {
-		case err == nil: // not ended yet, or written meanwhile: then it will be delivered
+		case err == nil:
+			// not ended yet, or written meanwhile: then it will be delivered
 			late := min(max(now.Sub(was.ends), expiryRecheckMinMS*time.Millisecond),
 				expiryRecheckMaxMS*time.Millisecond)
 			w.checkAt(key, now.Add(late))
 			continue
 		case core.NoStream(err), !errors.Is(err, core.ErrNotFound):
-			return err // the watch starts again
+			// the watch starts again
+			return err
 		}
 		delete(w.known, key)
 		gone := Entry{Key: key, Rev: was.rev, At: time.Unix(0, was.at).UTC(), Deleted: true, Expired: true}

@@ -121,7 +121,8 @@ func (bs *Buckets) Store(ctx context.Context, bk Bucket, key string, value []byt
 // unacknowledged publishes is full.
 func (bs *Buckets) StoreAsync(ctx context.Context, bk Bucket, key string, value []byte, rev uint64) core.Pending {
 	w := bs.docWrite(bk, key, value, rev)
-	if bk == State && !strings.HasPrefix(key, sessionKeys) { // a note, which no fold gives again
+	// a note, which no fold gives again
+	if bk == State && !strings.HasPrefix(key, sessionKeys) {
 		w.Synced = core.KVStream(bs.bucket(bk))
 	}
 	return bs.conn.Begin(ctx, w)
@@ -169,7 +170,8 @@ func (bs *Buckets) replacement(op string, bk Bucket, key string, msg *nats.Msg, 
 			if guard == 0 {
 				return core.Undecided, 0, nil
 			}
-			guard = 0 // the marker to replace is gone, too
+			// the marker to replace is gone, too
+			guard = 0
 			setGuard()
 			return core.Moved, 0, nil
 		case err != nil:
@@ -209,7 +211,8 @@ func (bs *Buckets) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) 
 			}
 		}
 		now := make([]uint64, n)
-		for i, at := 0, last-uint64(len(msgs)); ok && i < n; i++ { // they were stored one after the other
+		// they were stored one after the other
+		for i, at := 0, last-uint64(len(msgs)); ok && i < n; i++ {
 			now[i] = docs[i].Rev
 			if docs[i].Value != nil {
 				at, now[i] = at+1, at+1
@@ -242,7 +245,8 @@ func (bs *Buckets) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
 		for _, v := range d.Views {
 			v.GuardKey, v.GuardRev = d.Key, d.Rev
 			m := bs.viewWrite(v).Msg
-			if d.Value != nil { // the broker takes no guard on a key of the same batch, and none is needed
+			// the broker takes no guard on a key of the same batch, and none is needed
+			if d.Value != nil {
 				delete(m.Header, jetstream.ExpectedLastSubjSeqHeader)
 				delete(m.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 			}

@@ -94,7 +94,8 @@ func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
 // TestAnEndIsDeliveredAfterAnError: the read of an entry that has ended fails once; the watch begins again and
 // delivers the end.
 func TestAnEndIsDeliveredAfterAnError(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s, all := bustest.WithUsers(t)
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, "nats://u:pw@"+p.Addr[len("nats://"):])
@@ -120,7 +121,8 @@ func TestADeletionIsDeliveredOnce(t *testing.T) {
 	bustest.Expect(t, updates, "session.h.gone deleted")
 	_, js := bustest.Outsider(t, s)
 	stream, err := js.Stream(bustest.Within(t, bustest.Patience), "KV_hf_state")
-	if err == nil { // as the broker removes the mark of a deletion, later
+	// as the broker removes the mark of a deletion, later
+	if err == nil {
 		err = stream.Purge(bustest.Within(t, bustest.Patience),
 			jetstream.WithPurgeSubject("$KV.hf_state.session.h.gone"))
 	}
@@ -211,7 +213,8 @@ func TestAViewOfNoDocument(t *testing.T) {
 	s := natstest.Start(t)
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	natstest.Bus(t, s) // sets the cell up
+	// sets the cell up
+	natstest.Bus(t, s)
 	p.Hold(true, false)
 	under := b.KV.StoreView(bustest.Within(t, bustest.Patience),
 		kv.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key})
@@ -254,7 +257,8 @@ func TestAKeyThatIsGone(t *testing.T) {
 
 // TestWithoutABucket: a write to a cell that was not set up is an error, and is not repeated without end.
 func TestWithoutABucket(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := bustest.BusAt(t, natstest.Start(t).URL())
 	for name, call := range map[string]func(ctx context.Context) error{
 		"lease": func(ctx context.Context) error {

@@ -17,7 +17,8 @@ import (
 // Without markers a watch tells of expired leases all the same: of those that it saw beginning and of those that were
 // there before, with TTLs in either form; and not of those that are renewed.
 func TestLeasesExpireWithoutMarkers(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	natstest.RetryStalled(t, bustest.Standstill, func() error { return expireWithoutMarkers(t) })
 }
 

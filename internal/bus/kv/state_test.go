@@ -47,7 +47,8 @@ func TestDeleteAndCreateAgain(t *testing.T) {
 	if err := b.KV.Delete(ctx, kv.State, bustest.Key, first+1); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("delete at another revision: %v, want ErrLostRace", err)
 	}
-	for range 2 { // the second finds it done
+	// the second finds it done
+	for range 2 {
 		if err := b.KV.Delete(ctx, kv.State, bustest.Key, first); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestViewExpires(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := bustest.Within(t, bustest.Patience)
 	rev := bustest.MustStore(t, b, bustest.Key, "one", 0)
-	// which it still is to be seen in
+	// long enough to be read before it expires
 	v := kv.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: bustest.Key, GuardRev: rev,
 		TTL: 4 * time.Second}
 	if _, err := b.KV.StoreView(ctx, v).Wait(ctx); err != nil {

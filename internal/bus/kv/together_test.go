@@ -49,7 +49,8 @@ func check(t *testing.T, b *bus.Bus, n int, text string, revs []uint64) {
 // TestStoreDocs: whether documents travel together or one by one, and also when the broker takes no batches, they come
 // to the same.
 func TestStoreDocs(t *testing.T) {
-	const many = 400 // with their entries more than one batch holds
+	// with their entries more than one batch holds
+	const many = 400
 	for _, c := range []struct {
 		name    string
 		opt     natstest.BusOption
@@ -87,7 +88,8 @@ func TestStoreDocs(t *testing.T) {
 			}
 			views := docs(c.n, "three", revs)
 			for i := range views {
-				views[i].Value = nil // the document stands
+				// the document stands
+				views[i].Value = nil
 				views[i].Views[0].Value = nil
 			}
 			same, err := b.KV.StoreDocs(bustest.Within(t, bustest.Patience), views)
@@ -131,7 +133,8 @@ func TestStoreDocsThatLostARace(t *testing.T) {
 					t.Errorf("%s = %q, %v; want %q", key, e.Value, err, want)
 				}
 			}
-			for i := range revs { // as the loser of a race reads them again
+			// as the loser of a race reads them again
+			for i := range revs {
 				e, err := b.KV.Load(bustest.Within(t, bustest.Patience), kv.State, fmt.Sprintf("session.h.%d", i))
 				if err != nil {
 					t.Fatal(err)

@@ -74,7 +74,8 @@ func (bs *Buckets) watch(ctx context.Context, bk Bucket, filters []string, every
 		if err := bs.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if w.round != round { // it had started: this is a new failure
+		// it had started: this is a new failure
+		if w.round != round {
 			pace = core.NewBackoff()
 		}
 		core.Pause(ctx, pace.NextBackOff())
@@ -109,7 +110,8 @@ type watch struct {
 // run makes a consumer and reports its deliveries until an interruption.
 func (w *watch) run(ctx context.Context) error {
 	if w.bk == Leases {
-		if _, err := w.buckets.clock.Now(ctx); err != nil { // it gives the age of the leases
+		// it gives the age of the leases
+		if _, err := w.buckets.clock.Now(ctx); err != nil {
 			return err
 		}
 	}
@@ -226,7 +228,8 @@ func (w *watch) caughtUp(ctx context.Context) error {
 		switch {
 		case err == nil:
 			if deleted, _ := core.Deletion(m.Header); !deleted {
-				continue // it was written a moment ago, and will be delivered
+				// it was written a moment ago, and will be delivered
+				continue
 			}
 		case core.NoStream(err), !errors.Is(err, core.ErrNotFound) && !errors.Is(err, core.ErrForbidden):
 			return err

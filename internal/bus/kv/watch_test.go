@@ -17,7 +17,8 @@ import (
 )
 
 func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := natstest.Bus(t, natstest.Start(t))
 	bustest.Store(t, b, kv.State, "session.h.a", "1", 0)
 	gone := bustest.Store(t, b, kv.State, "session.h.gone", "1", 0)
@@ -30,7 +31,8 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 	bustest.Expect(t, updates, "session.h.a=1", "session.h.b=1", "ready")
 
 	rev = bustest.Store(t, b, kv.State, "session.h.b", "2", rev)
-	bustest.Expect(t, updates, "session.h.b=2") // unseen changes may be merged
+	// unseen changes may be merged
+	bustest.Expect(t, updates, "session.h.b=2")
 	bustest.Store(t, b, kv.State, "work.h.b", "not watched", 0)
 	if err := b.KV.Delete(bustest.Background(t), kv.State, "session.h.b", rev); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 
 // However long it takes to show what is there, Ready comes after it.
 func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const keys = 5000
 	b := natstest.Bus(t, natstest.Start(t))
 	var flying [keys]bus.Pending
@@ -207,7 +210,8 @@ func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
 	if !got["session.h.b expired"] || !got["session.h.a=new"] && !got["session.h.a expired"] {
 		t.Fatalf("the watch shows %v, want session.h.a=new and session.h.b expired", got)
 	}
-	if got["session.h.a expired"] { // it started again before the key was back
+	// it started again before the key was back
+	if got["session.h.a expired"] {
 		bustest.Expect(t, updates, "session.h.a=new")
 	}
 }
@@ -285,7 +289,8 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 
 // The broker never hears the first pull, and so never says a word.
 func TestWatchNoticesSilence(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	bustest.Store(t, natstest.Bus(t, s), kv.State, "session.h.a", "1", 0)
 	p := bustest.NewProxy(t, s)

@@ -18,7 +18,8 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	for range 2 { // it is still not there
+	// it is still not there
+	for range 2 {
 		found, err := b.Layout.Inspect(ctx)
 		if err != nil || !strings.HasPrefix(found.Version, "2.") || found.RTT <= 0 || len(found.Streams) < 6 {
 			t.Fatalf("%+v, %v", found, err)

@@ -126,7 +126,8 @@ func (l *Layout) ensureStream(ctx context.Context, want jetstream.StreamConfig,
 			return false, lookErr
 		}
 		if (again == nil) == (found == nil) && (again == nil || reflect.DeepEqual(again.Config, found.Config)) {
-			return false, err // nothing changed: this configuration is refused
+			// nothing changed: this configuration is refused
+			return false, err
 		}
 		found = again
 	}
@@ -266,14 +267,16 @@ func (l *Layout) stateConfig() jetstream.StreamConfig {
 	c := l.bucketConfig(l.conn.Cell.StateBucket(), "Holdfast: documents and views")
 	c.MaxMsgSize = logMessageMax * 2
 	c.AllowRollup, c.SubjectDeleteMarkerTTL = true, core.MarkerTTL
-	c.AllowAtomicPublish = true // documents with their views
+	// documents with their views
+	c.AllowAtomicPublish = true
 	return c
 }
 
 func (l *Layout) leaseConfig() jetstream.StreamConfig {
 	c := l.bucketConfig(l.conn.Cell.LeaseBucket(), "Holdfast: tickets and leases")
 	c.MaxMsgSize = leaseMessageMax
-	if !l.conn.NC.AuthRequired() { // many users have leases: a watch of them needs no markers
+	// many users have leases: a watch of them needs no markers
+	if !l.conn.NC.AuthRequired() {
 		c.AllowRollup, c.SubjectDeleteMarkerTTL = true, core.MarkerTTL
 	}
 	return c
@@ -296,7 +299,8 @@ func (l *Layout) objectConfig() jetstream.StreamConfig {
 
 func (l *Layout) timerConfig() jetstream.StreamConfig {
 	c := l.base(l.conn.Cell.TimerStream(), "Holdfast: alarms, pending and fired", l.conn.Cell.TimerSubjects()...)
-	c.Discard = jetstream.DiscardOld // schedules need it
+	// schedules need it
+	c.Discard = jetstream.DiscardOld
 	c.AllowMsgSchedules, c.AllowRollup, c.AllowMsgTTL = true, true, true
 	c.AllowDirect = true
 	c.MaxMsgSize = alarmMessageMax
@@ -307,7 +311,8 @@ func (l *Layout) feedConfig() jetstream.StreamConfig {
 	c := l.base(l.conn.Cell.FeedStream(), "Holdfast: each fact that counted, by kind", l.conn.Cell.FeedSubjects())
 	c.Discard = jetstream.DiscardOld
 	c.MaxAge = l.conn.Config.FeedKeptFor
-	if l.conn.Config.LogBytesMax > 0 { // a log that is purged and written again would fill the store with copies
+	// a log that is purged and written again would fill the store with copies
+	if l.conn.Config.LogBytesMax > 0 {
 		c.MaxBytes = l.conn.Config.LogBytesMax / feedPart
 	}
 	c.Duplicates = min(publishWindow, c.MaxAge)
@@ -329,7 +334,8 @@ func (l *Layout) parkedConfig() jetstream.StreamConfig {
 func (l *Layout) widened(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c := widen(found, want)
 	if want.Name == l.conn.Cell.LogStream() && l.conn.Syncs.InGroups() {
-		delete(c.Metadata, core.TogetherKey) // of an earlier start of the same store
+		// of an earlier start of the same store
+		delete(c.Metadata, core.TogetherKey)
 	}
 	if synced := c.Metadata[core.TogetherKey] != "" && c.Replicas == 1; want.Name == l.conn.Cell.LogStream() &&
 		!synced {
@@ -348,7 +354,8 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Replicas = max(found.Replicas, want.Replicas)
 	// no limit means the broker's, which is lower
 	c.MaxConsumers = max(found.MaxConsumers, want.MaxConsumers)
-	if want.MaxBytes > 0 { // otherwise a limit that an operator set is kept
+	// otherwise a limit that an operator set is kept
+	if want.MaxBytes > 0 {
 		c.MaxBytes = wider(found.MaxBytes, want.MaxBytes)
 	}
 	c.MaxMsgsPerSubject = wider(found.MaxMsgsPerSubject, want.MaxMsgsPerSubject)

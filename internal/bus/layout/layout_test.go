@@ -129,9 +129,10 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	if c := bustest.Config(t, js, "HF_PARKED"); c.MaxAge != 0 {
 		t.Errorf("parked = %+v", c)
 	}
+	// the broker keeps message ids in memory, and no writer has one
 	if c := bustest.Config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 ||
 		c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect ||
-		c.Duplicates != 100*time.Millisecond { // the broker keeps message ids in memory, and no writer has one
+		c.Duplicates != 100*time.Millisecond {
 		t.Errorf("log = %+v", c)
 	}
 	if c := bustest.Config(t, js, "KV_hf_state"); c.MaxMsgsPerSubject != 5 || c.MaxConsumers != 100_000 ||

@@ -268,7 +268,8 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 			return core.Undecided, 0, nil
 		case m.Header.Get(headerWrite) == token:
 			return core.Stored, m.Seq, nil
-		case m.Header.Get(headerLease) == l.token && m.Seq > guard: // an earlier write that was not awaited
+		case m.Header.Get(headerLease) == l.token && m.Seq > guard:
+			// an earlier write that was not awaited
 			guard = m.Seq
 			msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)}
 			return core.Moved, 0, nil
@@ -316,7 +317,8 @@ func (l *Lease) RenewWith(ctx context.Context, value func() []byte) error {
 	defer cancel()
 	now := time.Now()
 	err := l.write(attempt, "renew", made())
-	for errors.Is(err, core.ErrBusy) && attempt.Err() == nil { // nothing of it was stored
+	// nothing of it was stored
+	for errors.Is(err, core.ErrBusy) && attempt.Err() == nil {
 		now = time.Now()
 		err = l.write(attempt, "renew", made())
 	}

@@ -22,7 +22,8 @@ func TestLeaseLostOnTheWay(t *testing.T) {
 	s := natstest.Start(t)
 	p := bustest.NewProxy(t, s)
 	b := bustest.BusAt(t, p.Addr)
-	natstest.Bus(t, s) // sets the cell up
+	// sets the cell up
+	natstest.Bus(t, s)
 	var lease *lease.Lease
 	for what, do := range []func() error{
 		func() (err error) {
@@ -64,7 +65,8 @@ func TestALeaseWhoseKeyIsGone(t *testing.T) {
 
 // TestALeaseIsKeptAtAThirdOfItsTTL: when it is not said how often.
 func TestALeaseIsKeptAtAThirdOfItsTTL(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const ttl = 3 * time.Second
 	b := natstest.Bus(t, natstest.Start(t))
 	l := bustest.Acquire(t, b, bustest.LeaseKey, ttl)
@@ -84,7 +86,8 @@ func TestALeaseIsKeptAtAThirdOfItsTTL(t *testing.T) {
 // TestALeaseWhoseGuardOthersName: renewals are refused for longer than ten refusals take, because writes of others with
 // the same guard are in flight. The lease is renewed when one gets through, and counts from about then.
 func TestALeaseWhoseGuardOthersName(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const busy = 3 * time.Second
 	var first time.Time
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
@@ -112,7 +115,8 @@ func TestALeaseWhoseGuardOthersName(t *testing.T) {
 // TestARenewalOfUnknownOutcome: the first message of a renewal may have been stored, so its refusals afterwards do not
 // prove that the lease counts from a later instant. The lease stays as it is.
 func TestARenewalOfUnknownOutcome(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	var first time.Time
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
@@ -172,10 +176,14 @@ func TestNoLeaseOfAClosedConnection(t *testing.T) {
 // and than what the caller names, if that is greater.
 func TestTicketsFollowTheClockAndTheTicketBefore(t *testing.T) {
 	const now, micro = "2026-11-24T01:02:03.123456789Z", 1795482123123456
-	const before = "1960-01-01T00:00:00Z"         // the broker's clock is set to a time before all numbers
-	const later = 1995482123123456                // after now
-	const older = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"    // an entry of the older form
-	const greatest = uint64(18446744073709551615) // of all incarnations
+	// the broker's clock is set to a time before all numbers
+	const before = "1960-01-01T00:00:00Z"
+	// after now
+	const later = 1995482123123456
+	// an entry of the older form
+	const older = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	// of all incarnations
+	const greatest = uint64(18446744073709551615)
 	entry := func(n uint64) string { return fmt.Sprintf(`{"incarnation":"%d"}`, n) }
 	for name, c := range map[string]struct {
 		clock, value string // of the entry there is; "": none
@@ -234,7 +242,8 @@ func TestTicketsFollowTheClockAndTheTicketBefore(t *testing.T) {
 // is lost is drawn.
 func TestATicketLostOnTheWay(t *testing.T) {
 	s := natstest.Start(t)
-	natstest.Bus(t, s) // sets the cell up
+	// sets the cell up
+	natstest.Bus(t, s)
 	var was uint64
 	for i, towards := range []bool{false, true} {
 		p := bustest.NewProxy(t, s)
@@ -286,7 +295,8 @@ func TestATicketThatAnotherProcessReplaces(t *testing.T) {
 func TestATicketThatIsInFlight(t *testing.T) {
 	for name, unknown := range map[string]bool{"nothing of it was stored": false, "the outcome is unknown": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			const busy = 3 * time.Second
 			var first time.Time
 			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {

@@ -141,7 +141,8 @@ func TestDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, by := range []*bus.Bus{a, b} { // as processes write it that draw tickets in the older form
+	// as processes write it that draw tickets in the older form
+	for _, by := range []*bus.Bus{a, b} {
 		if e.Rev, err = a.KV.Store(ctx, kv.Leases, e.Key, []byte(by.Instance()), e.Rev); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,8 @@ func TestDrawn(t *testing.T) {
 }
 
 func TestLeaseIsKeptWhileItIsRenewedAndExpiresThen(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	natstest.RetryStalled(t, bustest.Standstill, func() error { return keptWhileRenewed(t) })
 }
 
@@ -354,8 +356,10 @@ func TestRenewBehindARenewalThatWasNotAwaited(t *testing.T) {
 
 // A process that cannot reach the broker must stop before any other process sees the lease expire.
 func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
-	t.Parallel()                          // it mostly waits
-	const margin = 400 * time.Millisecond // a fifth of the TTL
+	// it mostly waits
+	t.Parallel()
+	// a fifth of the TTL
+	const margin = 400 * time.Millisecond
 	natstest.RetryStalled(t, margin/2, func() error { return lostByOnesOwnClock(t, 5*margin) })
 }
 
@@ -379,7 +383,8 @@ func lostByOnesOwnClock(t *testing.T, ttl time.Duration) error {
 }
 
 func TestLeaseKnowsItsGaps(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const ttl = 10 * time.Second
 	b := natstest.Bus(t, natstest.Start(t))
 	l := bustest.Acquire(t, b, bustest.LeaseKey, ttl)

@@ -64,7 +64,8 @@ func (l *Log) Feed(ctx context.Context, fs ...Fed) core.Pending {
 // lost sequences again.
 func digest(body []byte) string {
 	h := fnv.New64a()
-	_, _ = h.Write(body) // it returns no error
+	// it returns no error
+	_, _ = h.Write(body)
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 

@@ -63,7 +63,8 @@ func (f *following) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.began == 0 || f.next > last+1 { // the second: the log has lost its end, or was created again
+	// the second: the log has lost its end, or was created again
+	if f.began == 0 || f.next > last+1 {
 		f.began, f.next = last+1, last+1
 	}
 	name, _, err := pull.CreateReader(setup, f.log.conn, stream, f.filter, f.next)

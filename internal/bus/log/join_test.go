@@ -55,7 +55,8 @@ func TestAppendsTravelTogether(t *testing.T) {
 			b, witness, _, release := waiting(t)
 			under := make([][2]bus.Pending, n)
 			for i := range n {
-				for k := range 2 { // two of them at the same place
+				// two of them at the same place
+				for k := range 2 {
 					under[i][k] = b.Log.AppendAsync(bustest.Background(t), nth(i), events.WriterHarness, 0,
 						[]events.Event{bustest.Fact(fmt.Sprintf("%d-%d", i, k), nth(i))})
 				}

@@ -121,11 +121,13 @@ func (l *Log) appendAsync(ctx context.Context, r events.Ref, w events.Writer, la
 		c, err := l.next(ctx, guard, after)
 		switch {
 		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
-			if c.Seq < after { // a writer folds only stored commits, so the log has lost its end
+			// a writer folds only stored commits, so the log has lost its end
+			if c.Seq < after {
 				v, err := l.endBefore(ctx, after)
 				return v, c.Seq, err
 			}
-			if last.First != "" && LastOf(&c).First != last.First { // the log was restored, and written since
+			// the log was restored, and written since
+			if last.First != "" && LastOf(&c).First != last.First {
 				return core.Lost, 0, nil
 			}
 			return core.Undecided, 0, nil
@@ -230,7 +232,8 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 		return nil
 	}
 	singles := readSinglesMax
-	if long { // the chain has counted them
+	// the chain has counted them
+	if long {
 		singles = 0
 	}
 	var own error
@@ -241,7 +244,8 @@ func (l *Log) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	for n := 0; from <= end.Seq; n++ {
 		if n == singles {
 			err := pull.Replay(ctx, l.conn, pull.Span{Stream: stream, Filter: guard, From: from, Last: end.Seq}, take)
-			if own != nil || !errors.Is(err, core.ErrForbidden) { // a user without a reader continues one by one
+			// a user without a reader continues one by one
+			if own != nil || !errors.Is(err, core.ErrForbidden) {
 				return cmp.Or(own, core.Translate("read "+r.String(), err))
 			}
 		}
@@ -297,7 +301,8 @@ func (l *Log) chain(ctx context.Context, newest *core.Raw, from uint64) (all []e
 // guard. Messages of a batch are adjacent, so the search is short.
 func (l *Log) aloneInBatch(ctx context.Context, m *core.Raw, guard string) (bool, error) {
 	n, err := strconv.ParseUint(m.Header.Get(core.HeaderBatchSeq), 10, 64)
-	if err != nil || n <= 1 || n > m.Seq { // no batch, or its first message
+	// no batch, or its first message
+	if err != nil || n <= 1 || n > m.Seq {
 		return true, nil
 	}
 	first, err := l.conn.Get(ctx, l.conn.Cell.LogStream(), core.GetRequest{Seq: m.Seq - n + 1, Next: guard})

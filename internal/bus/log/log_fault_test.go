@@ -96,7 +96,8 @@ func TestReadWithoutTheFirstOfABatch(t *testing.T) {
 // the commit of the guard, and has applied it when it is asked about the last refusal. The refusals before prove
 // nothing, so the append is sent again.
 func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const behind, guard, rounds = 3, 5, 10
 	refused := 0
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
@@ -124,11 +125,13 @@ func TestALeaderThatCatchesUpBetweenTwoAnswers(t *testing.T) {
 // it for a while, because an earlier copy of it is in flight, or because the leader has not applied the commit of the
 // guard. The outage does not count: the append is sent until it is stored.
 func TestAnAppendAfterAnOutage(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const guard, silences, refusals = 5, 5, 12
 	for name, refusal := range map[string][]bustest.Reply{"in flight": bustest.InFlight, "behind": bustest.WrongLast} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			sent := 0
 			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				refusing := sent >= silences && sent < silences+refusals
@@ -163,7 +166,8 @@ func TestAnAppendAfterAnOutage(t *testing.T) {
 // guard are in flight. That is no lost race: the append is sent until it is stored, and ends as unreachable if it never
 // is. A copy that had no answer may be in flight, and the error does not deny it.
 func TestAnAppendWhoseGuardOthersName(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, c := range map[string]struct {
 		silences, busy int
 		want           error
@@ -173,7 +177,8 @@ func TestAnAppendWhoseGuardOthersName(t *testing.T) {
 		"for ever after a silence": {silences: 1, busy: 1 << 30, want: bus.ErrInFlight},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			// it mostly waits
+			t.Parallel()
 			sent := 0
 			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				if a.Is("STREAM.MSG.GET") {
@@ -277,7 +282,8 @@ func TestScanSurvivesWhatIsNoDelivery(t *testing.T) {
 // TestScanWithoutItsLastDelivery: the last message that a reader is sent is lost on its way, and the broker has nothing
 // more to say but that it lives. The scan begins again where it is.
 func TestScanWithoutItsLastDelivery(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	witness := natstest.Bus(t, s)
 	after := uint64(0)
@@ -336,7 +342,8 @@ func TestFollowDoesNotGuess(t *testing.T) {
 // TestHeadsOfADamagedLog: where a reader stays silent though the broker says that there is more, the ends that came are
 // returned.
 func TestHeadsOfADamagedLog(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Reply {
 		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
 	}, nil)).Open()

@@ -123,7 +123,8 @@ func TestFullLog(t *testing.T) {
 	if raised, err := b.Log.RaiseLimit(ctx); err != nil || !raised {
 		t.Fatalf("raise = %t, %v", raised, err)
 	}
-	if err := b.Layout.Ensure(ctx); err != nil { // which has the old limit in its configuration
+	// this process has the old limit in its configuration
+	if err := b.Layout.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	next, err := fill(last)
@@ -240,7 +241,8 @@ func TestFeed(t *testing.T) {
 	ctx := bustest.Within(t, bustest.Patience)
 	odd := bustest.Fact("b", bustest.Session)
 	odd.Kind, odd.Foreign, odd.Fact = "some body else's.*.thing", true, nil
-	for range 2 { // the second time is recognised
+	// the second time is recognised
+	for range 2 {
 		if _, err := b.Log.Feed(ctx,
 			log.Fed{Ref: bustest.Session, Seq: 7, Events: []events.Event{bustest.Fact("a", bustest.Session),
 				odd}}).Wait(ctx); err != nil {
@@ -380,7 +382,8 @@ func TestLostAck(t *testing.T) {
 		t.Errorf("%d commits, want 3", len(cs))
 	}
 	last := second + 1
-	for i := range 20 { // more than are gone back through one by one
+	// more than are gone back through one by one
+	for i := range 20 {
 		last = bustest.MustAppend(t, b, bustest.Session, last, fmt.Sprint("later-", i))
 	}
 	if again := bustest.MustAppend(t, b, bustest.Session, first, "b"); again != second {
@@ -626,7 +629,8 @@ func TestFeedOfManyBytes(t *testing.T) {
 	if n := st.CachedInfo().State.Msgs; n != facts {
 		t.Errorf("%d fed, want %d", n, facts)
 	}
-	batches := map[string]int{} // bytes by id
+	// bytes by id
+	batches := map[string]int{}
 	for seq := range st.CachedInfo().State.LastSeq {
 		m, err := st.GetMsg(ctx, seq+1)
 		if err != nil {
@@ -742,7 +746,8 @@ func TestFollow(t *testing.T) {
 	if err := other.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	for from := uint64(0); from != 1; { // the old one may have been interrupted, and gone on with, more than once
+	// the old one may have been interrupted, and gone on with, more than once
+	for from := uint64(0); from != 1; {
 		if from = bustest.Receive(t, lives, "going on from 1"); from > 2 {
 			t.Errorf("in a new log it begins at %d, want 1", from)
 		}
@@ -878,7 +883,8 @@ func restoredLog(t *testing.T) (b *bus.Bus, lost log.Last) {
 func TestAppendToAnotherLog(t *testing.T) {
 	b, last := restoredLog(t)
 	ctx := bustest.Within(t, bustest.Patience)
-	last.On++ // compared on another connection than the present one
+	// compared on another connection than the present one
+	last.On++
 	appended := func() (uint64, error) {
 		return last.Append(ctx, b.Log, bustest.Session, events.WriterHarness, bustest.Facts("mine")).Wait(ctx)
 	}

@@ -56,7 +56,8 @@ func (l *Log) strays(ctx context.Context) (strays, odd map[string]uint64, err er
 	err = l.ends(ctx, l.conn.Cell.LogSubjects(), func(subject string, seq uint64) bool {
 		r, _, err := l.conn.Cell.ParseLog(subject)
 		if r.Validate() == nil && err == nil {
-			return false // else a log with an unreadable part has news in every pass
+			// else a log with an unreadable part has news in every pass
+			return false
 		}
 		found := strays
 		if !selectable(subject) {
@@ -64,7 +65,8 @@ func (l *Log) strays(ctx context.Context) (strays, odd map[string]uint64, err er
 		}
 		last, known := found[subject]
 		if !known && len(found) >= straySubjectsMax {
-			return false // else, too
+			// else, too
+			return false
 		}
 		found[subject] = max(last, seq)
 		return !known

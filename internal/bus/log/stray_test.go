@@ -21,7 +21,8 @@ func TestAStrayIsNoFilter(t *testing.T) {
 	bustest.MustAppend(t, b, bustest.Session, 0, "a", "b")
 	bustest.MustAppend(t, b, other, 0, "c")
 	before := len(bustest.MustRead(t, b, bustest.Session, 0))
-	const each = 6 // more than are read one by one
+	// more than are read one by one
+	const each = 6
 	for range each {
 		for _, subject := range []string{"hf.log.h.*.harness", "hf.log.h.>.harness", "hf.log.h.\xff.harness",
 			"hf.log.h.a!7.harness"} {
@@ -75,7 +76,8 @@ func TestAStrayIsNoFilter(t *testing.T) {
 // TestStraysOfADamagedLog: where a reader stays silent though the broker says that there is more, the search for strays
 // ends.
 func TestStraysOfADamagedLog(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := bustest.Scripted(t, bustest.Readers(2, func(int) []bustest.Reply {
 		return []bustest.Reply{bustest.Delivery("HF_LOG", "hf.log.h.s.harness", "", 4, 1, 1)}
 	}, nil)).Open()
@@ -89,13 +91,16 @@ func TestStraysOfADamagedLog(t *testing.T) {
 // TestMoreStraysThanAreKept: the search for strays keeps a limited number of them, and ends with more in a damaged log,
 // too.
 func TestMoreStraysThanAreKept(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const kept = 50_000
-	var all []bustest.Reply // made before they are asked for: a reader waits 1 s for the first one
+	// made before they are asked for: a reader waits 1 s for the first one
+	var all []bustest.Reply
 	for i := range kept + 1 {
 		all = append(all, bustest.Delivery("HF_LOG", fmt.Sprintf("hf.log.*.%d", i), "", i+1, i+1, 1))
 	}
-	delivered := false // to the present reader
+	// to the present reader
+	delivered := false
 	readers := bustest.Readers(kept+2, func(int) []bustest.Reply {
 		if delivered {
 			return bustest.Silence
@@ -116,7 +121,8 @@ func TestMoreStraysThanAreKept(t *testing.T) {
 // TestAStrayThatIsNotKeptStays: when keep fails for one message of a subject, be it once, the subject stays as it is.
 func TestAStrayThatIsNotKeptStays(t *testing.T) {
 	const subject = "hf.log.h.a!7.harness"
-	for _, failing := range []int{1, 2, 5, 6} { // the first ones are read one by one, the later ones together
+	// the first ones are read one by one, the later ones together
+	for _, failing := range []int{1, 2, 5, 6} {
 		s := natstest.Start(t)
 		b := natstest.Bus(t, s)
 		for range 6 {

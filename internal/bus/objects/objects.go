@@ -62,7 +62,8 @@ func (o *Objects) Put(ctx context.Context, r events.Ref, content []byte) (name s
 		return info.Name, err
 	}
 	op := "store object " + info.Name
-	for n, last := 0, uint64(0); n < info.Chunks; n++ { // one after the other: readers join them in the stored order
+	// one after the other: readers join them in the stored order
+	for n, last := 0, uint64(0); n < info.Chunks; n++ {
 		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
 		if last, err = o.conn.Begin(ctx, o.chunk(op, &info, part, last)).Wait(ctx); err != nil {
 			return info.Name, err
@@ -92,7 +93,8 @@ func (o *Objects) chunk(op string, info *object.Info, part []byte, last uint64) 
 		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err) && last == 0:
 			return core.Undecided, 0, nil
 		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
-			return core.Lost, 0, nil // the earlier chunks were removed
+			// the earlier chunks were removed
+			return core.Lost, 0, nil
 		case err != nil:
 			return core.Undecided, 0, err
 		case m.Seq > last:

@@ -106,7 +106,8 @@ func TestAMessageIDOfAnotherUserStopsNoChunk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen []string // the names of the chunks of two objects
+	// the names of the chunks of two objects
+	var seen []string
 	for _, content := range []string{"one", "two"} {
 		name, err := ann.Objects.Put(ctx, r, []byte(content))
 		if err != nil {
@@ -121,7 +122,8 @@ func TestAMessageIDOfAnotherUserStopsNoChunk(t *testing.T) {
 		id, _, _ = strings.Cut(id, `"`)
 		seen = append(seen, id)
 	}
-	const counted = 10 // the digits at the end of a name that grow
+	// the digits at the end of a name that grow
+	const counted = 10
 	head := seen[1][:len(seen[1])-counted]
 	step := number(seen[1][len(head):]) - number(seen[0][len(head):])
 	for n := range int64(50) {

@@ -88,7 +88,8 @@ func (pk *Parking) message(p Parked) *nats.Msg {
 			core.KeepOdd(h, k+": "+strings.Join(v, ", "))
 			continue
 		case strings.HasPrefix(strings.ToLower(k), strings.ToLower(brokerPrefix)):
-			k = originalPrefix + k // they would take effect again
+			// they would take effect again
+			k = originalPrefix + k
 		}
 		h[k] = append(h[k], v...)
 	}

@@ -91,7 +91,8 @@ func TestParkedWithoutLargeHeaders(t *testing.T) {
 	b := natstest.Bus(t, s)
 	_, js := bustest.Outsider(t, s)
 	ctx := bustest.Within(t, bustest.Patience)
-	const large = 65_500 // the broker stores at most 64 KiB of headers
+	// the broker stores at most 64 KiB of headers
+	const large = 65_500
 	header := map[string][]string{"X": {strings.Repeat("x", large)}}
 	sent := nats.NewMsg("hf.log.h.a!7.harness")
 	sent.Header, sent.Data = header, []byte("body")
@@ -160,7 +161,8 @@ func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 			if err := b.Parking.Park(ctx, p); err == nil || x.want != nil && !errors.Is(err, x.want) {
 				t.Errorf("parked: %v, want %v", err, x.want)
 			}
-			b.Close() // which sends what waits
+			// Close sends what waits
+			b.Close()
 			if len(bodies) != 1 || <-bodies != "body" {
 				t.Errorf("%d more messages were sent", len(bodies))
 			}

@@ -96,7 +96,8 @@ func (p *Presence) Own() Connection {
 		server := p.conn.NC.ConnectedServerId()
 		client, err := p.conn.NC.GetClientID()
 		switch {
-		case p.conn.NC.ConnectedServerId() != server: // it was restored between the two
+		case p.conn.NC.ConnectedServerId() != server:
+			// it was restored between the two
 		case err != nil || server == "":
 			return Connection{}
 		default:
@@ -146,7 +147,8 @@ func (p *Presence) Watch(ctx context.Context, every time.Duration, w Watcher) er
 			}
 		case m := <-answers:
 			if m.Header.Get("Status") == noResponders && subject != ownSubject {
-				subject = userSubject // a cell without users has no import
+				// a cell without users has no import
+				subject = userSubject
 				continue
 			}
 			answer := read(m.Data)

@@ -57,7 +57,8 @@ var cells = map[string]func(t *testing.T) (*embed.Server, natstest.BusOption, na
 
 // TestEndedConnections: connections that their clients ended are named, those that live are not.
 func TestEndedConnections(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, start := range cells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +89,8 @@ func TestEndedConnections(t *testing.T) {
 			await(wanted)
 			var all []*nats.Conn
 			wanted = nil
-			for range 200 { // more than a usual answer has
+			// more than a usual answer has
+			for range 200 {
 				all = append(all, connect(t, s, login))
 				wanted = append(wanted, nameOf(t, all[len(all)-1]))
 			}
@@ -102,13 +104,15 @@ func TestEndedConnections(t *testing.T) {
 
 // TestOpenConnections: of many open connections the newest are named, if they are asked for. One that has ended is not.
 func TestOpenConnections(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, start := range cells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, option, login := start(t)
 			b := natstest.Bus(t, s, option)
-			for range 300 { // more than an answer has
+			// more than an answer has
+			for range 300 {
 				connect(t, s, login)
 			}
 			left, living := connect(t, s, login, nats.Name("left")), connect(t, s, login, nats.Name("living"))
@@ -180,7 +184,8 @@ func TestTheGlobalAccountIsNotAsked(t *testing.T) {
 	if got := bustest.Receive(t, asked, "a question"); got != "$SYS.REQ.USER.INFO" {
 		t.Errorf("%s was asked", got)
 	}
-	for range 100 { // connections that begin and end beside it
+	// connections that begin and end beside it
+	for range 100 {
 		connect(t, s).Close()
 	}
 	for len(asked) > 0 {

@@ -143,13 +143,15 @@ func (b *brokers) watch(t *testing.T) {
 // TestQuestionsAreBounded: with 64 brokers on which connections end all the time, a broker is asked alone and names at
 // most the usual 16 with each interval, and six connections for each that ended.
 func TestQuestionsAreBounded(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const usual, before, nodes = 16, 2_000, 64
 	for _, churn := range []int{0, 15, 16, 70, 300} {
 		t.Run(fmt.Sprintf("%d ended in each interval", churn), func(t *testing.T) {
 			natstest.RetryStalled(t, stall, func() error {
+				// fewer than 1,024 connections of each broker: a slow machine misses none
 				b := &brokers{ended: map[string][]uint64{}, churn: map[string]int{},
-					intervals: 3} // fewer than 1,024 connections of each broker: a slow machine misses none
+					intervals: 3}
 				for i := range nodes {
 					name := fmt.Sprintf("n%d", i)
 					b.churn[name] = churn
@@ -159,7 +161,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 				}
 				b.watch(t)
 				n, _ := b.total()
-				most := nodes + 3*nodes*b.intervals // at the start no connection is known
+				// at the start no connection is known
+				most := nodes + 3*nodes*b.intervals
 				if churn < usual {
 					most = nodes
 				}
@@ -217,8 +220,9 @@ func TestARealBrokerAnswersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// the second one is answered, after the first
 			for _, q := range []asked{{State: 1, Sort: "stop", Limit: 16, Name: x.name, Exact: x.exact},
-				{State: 1, Sort: "stop", Limit: 17}} { // the second one is answered, after the first
+				{State: 1, Sort: "stop", Limit: 17}} {
 				body, err := json.Marshal(q)
 				if err != nil {
 					t.Fatal(err)

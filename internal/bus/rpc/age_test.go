@@ -60,7 +60,8 @@ func TestARequestThatWaitedTooLongDoesNotRun(t *testing.T) {
 	if m, err := nc.Request("hf.svc.ledger.get.bob", []byte(`{}`), bustest.Patience); err != nil {
 		t.Fatal(m, err)
 	}
-	<-time.After(allowed) // the time that they wait at least
+	// the time that they wait at least
+	<-time.After(allowed)
 	close(open)
 	for range waiting {
 		m := bustest.Receive(t, replies, "a refusal")

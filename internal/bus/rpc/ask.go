@@ -94,7 +94,8 @@ func (s signer) sign(body []byte) ([]byte, error) {
 		return body, nil
 	}
 	for name, value := range fields {
-		if !strings.EqualFold(name, field) { // as encoding/json reads names
+		// as encoding/json reads names
+		if !strings.EqualFold(name, field) {
 			continue
 		}
 		var said string

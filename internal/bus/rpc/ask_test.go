@@ -43,7 +43,8 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 		}
 	}
 	for len(handled) > 0 {
-		<-handled // those that waited for the service
+		// those that waited for the service
+		<-handled
 	}
 	for _, reply := range []string{purge, "$KV.hf_state.session.o.s", "hf.log.o.s.harness", "$KV.hf_leases.harness.o.1",
 		"hf.svc.ledger.answer",
@@ -60,7 +61,8 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	}
 	ask("$JS.API.STREAM.MSG.GET.HF_LOG", ended, `{"seq":1}`)
 	ask("$JS.API.DIRECT.GET.KV_hf_state", ended, `{"seq":1}`)
-	ask(b.Cell().LogSubject(mine, events.WriterHarness), ended, `[]`) // its acknowledgement
+	// its acknowledgement
+	ask(b.Cell().LogSubject(mine, events.WriterHarness), ended, `[]`)
 	deliver(t, nc, js, ended)
 	// A later request on the same subject: the earlier ones are handled by then, or concurrently.
 	if _, err := nc.Request(ended, []byte("last"), bustest.Patience); err != nil {
@@ -146,7 +148,8 @@ func TestNoDeliveryBeginsToAService(t *testing.T) {
 	if _, err := nc.ChanSubscribe("received", received); err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
-	consume("received", "") // this one is active
+	// this one is active
+	consume("received", "")
 	bustest.Receive(t, received, "the delivery to a subscription without a wildcard")
 	for name, c := range consumers {
 		i, err := c.Info(bustest.Background(t))
@@ -201,7 +204,8 @@ func TestSubjectNamesTheAsker(t *testing.T) {
 			t.Errorf("%s %s: read as asked by %q", c.below, c.body, got.By)
 		}
 	}
-	for _, below := range []string{".a.b", ".harness.h.x", ".harness.=zz"} { // no asker has such a subject
+	// no asker has such a subject
+	for _, below := range []string{".a.b", ".harness.h.x", ".harness.=zz"} {
 		m, err := nc.Request("hf.svc.ledger.answer"+below, []byte(`{}`), bustest.Patience)
 		if err != nil || m.Header.Get(errorCode) != "400" || !strings.Contains(string(m.Data), `"field":"subject"`) {
 			t.Errorf("%s: %v, %v", below, m, err)

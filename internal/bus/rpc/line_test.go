@@ -13,7 +13,8 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	ann, bob := signer(events.Asker{Class: "harness", ID: "ann"}), signer(events.Asker{Class: "harness", ID: "bob"})
 	begun, open := make(chan bool, 100), make(chan bool)
 	slow := job{run: func() { begun <- true; <-open }, refuse: func() { t.Error("a request is refused") }}
-	for range askerAtOnceMax + 2 { // two of them wait
+	// two of them wait
+	for range askerAtOnceMax + 2 {
 		if !p.enter(ann, slow) {
 			t.Fatal("a request is refused")
 		}
@@ -27,7 +28,8 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	for range askerAtOnceMax + 3 {
 		<-begun
 	}
-	for { // the last requests give back their places when they have run
+	// the last requests give back their places when they have run
+	for {
 		p.mu.Lock()
 		running, lines := p.running, len(p.lines)
 		p.mu.Unlock()

@@ -147,7 +147,8 @@ func (p *places) close() {
 }
 
 func (p *places) ended() bool {
-	select { // from no channel nothing is received
+	// from no channel nothing is received
+	select {
 	case <-p.idle:
 		return true
 	default:

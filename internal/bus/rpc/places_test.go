@@ -50,7 +50,8 @@ func TestOneAskerTakesFewPlaces(t *testing.T) {
 	for range atOnce {
 		bustest.Receive(t, begun, "a request in progress")
 	}
-	for _, who := range []string{"ann", "harness.other", "slow"} { // the last one is a person of this name
+	// the last one is a person of this name
+	for _, who := range []string{"ann", "harness.other", "slow"} {
 		m, err := nc.Request("hf.svc.ledger.send."+who, []byte(`{}`), bustest.Patience)
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
 			t.Errorf("%s: %v, %v", who, m, err)

@@ -148,7 +148,8 @@ func (s *server) take(ctx, life context.Context, m *nats.Msg) {
 		return
 	}
 	ep, ok := s.endpoints[verb]
-	if !ok { // another version of the service may have it
+	// another version of the service may have it
+	if !ok {
 		s.reply(m.Reply, nil, events.Unavailable("the "+s.service+" service has no verb "+verb+" in this version"))
 		return
 	}
@@ -239,7 +240,8 @@ func (s *server) reply(to string, body []byte, err error) {
 			micro.ErrorCodeHeader: {strconv.Itoa(r.Code)},
 		}
 	}
-	if err := s.conn.NC.PublishMsg(m); err != nil { // the caller times out and asks again
+	// the caller times out and asks again
+	if err := s.conn.NC.PublishMsg(m); err != nil {
 		s.conn.Log.Debug().Str("service", s.service).AnErr("err", err).Msg("reply not sent")
 	}
 }
@@ -295,20 +297,23 @@ func (rs *Services) ask(ctx context.Context, subject string, body []byte) (*nats
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	status := rs.conn.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	defer rs.conn.NC.RemoveStatusListener(status) // which closes it
+	// RemoveStatusListener closes it
+	defer rs.conn.NC.RemoveStatusListener(status)
 	started := time.Now()
 	go func() {
 		for {
 			denied := rs.conn.Denied.Next()
 			if rs.conn.Denied.Since(subject, started) != nil {
-				cut() // it was not sent
+				// it was not sent
+				cut()
 				return
 			}
 			select {
 			case <-denied:
 			case _, lost := <-status:
 				if lost {
-					cut() // no reply can arrive any more
+					// no reply can arrive any more
+					cut()
 				}
 				return
 			}

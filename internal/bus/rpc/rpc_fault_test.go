@@ -77,7 +77,8 @@ func TestARequestThatCannotBeEncoded(t *testing.T) {
 
 // TestARequestWithoutADeadline ends after ten seconds without an answer.
 func TestARequestWithoutADeadline(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence }).Open()
 	done := make(chan error, 1)
 	go func() { done <- b.Services.Request(context.WithoutCancel(t.Context()), "ledger", "get", nil, nil) }()

@@ -216,7 +216,8 @@ func TestServiceIsFoundByItsOwnRequestsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, after := range []string{"$SRV.PING", found, found + "." + identity(t, nc)} {
-			if _, err := nc.Request(after, nil, bustest.Patience); err != nil { // on the same subscription
+			// on the same subscription
+			if _, err := nc.Request(after, nil, bustest.Patience); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -355,7 +356,8 @@ func TestServiceBoundsWhatItWorksOn(t *testing.T) {
 		})
 	}
 	bustest.Receive(t, bustest.Closing(full), "the limit to be reached")
-	<-time.After(200 * time.Millisecond) // in which no other may begin
+	// in which no other may begin
+	<-time.After(200 * time.Millisecond)
 	close(open)
 	wg.Wait()
 	if most > limit {
@@ -414,11 +416,13 @@ func TestServiceSurvivesABrokerRestart(t *testing.T) {
 		t.Errorf("without a broker: %v, want ErrUnreachable", err)
 	}
 	answered := make(chan error, 1)
-	go func() { // asked while the broker is away
+	// asked while the broker is away
+	go func() {
 		for {
 			err := b.Services.Request(bustest.Background(t), "ledger", "get", nil, nil)
 			var r *events.Refusal
-			if !errors.As(err, &r) { // the service may be back a moment after the asker
+			// the service may be back a moment after the asker
+			if !errors.As(err, &r) {
 				answered <- err
 				return
 			}
@@ -431,7 +435,8 @@ func TestServiceSurvivesABrokerRestart(t *testing.T) {
 }
 
 func TestRequestUnderWayEndsWithTheConnection(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	a := natstest.Bus(t, s)
 	p := bustest.NewProxy(t, s)

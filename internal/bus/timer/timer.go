@@ -75,7 +75,8 @@ func (ts *Timers) alarm(msg *nats.Msg, seq uint64) *core.Write {
 		place := uint64(0)
 		m, err := ts.conn.Get(ctx, ts.conn.Cell.TimerStream(), core.GetRequest{Last: msg.Subject})
 		switch {
-		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err): // it fired, or was cancelled
+		case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
+			// it fired, or was cancelled
 		case err != nil:
 			return core.Undecided, 0, err
 		case decidedOn(m.Header) > seq:

@@ -24,7 +24,8 @@ func setTimer(t testing.TB, b *bus.Bus, session string, due time.Time, body stri
 }
 
 func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const lateMax = 600 * time.Millisecond
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -59,7 +60,8 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 			t.Errorf("%s went off %s early", ref.Session, at.Sub(f.At))
 		}
 		if at.Before(set) {
-			at = set // it was due before it was set
+			// it was due before it was set
+			at = set
 		}
 		if late := f.Got.Sub(at); late > lateMax+pulse.Lost() {
 			t.Errorf("%s went off %s late", ref.Session, late)
@@ -83,12 +85,14 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 
 // TestTimerIsGuarded: a late write that was decided on less of a session than another's does not move its alarm.
 func TestTimerIsGuarded(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	bustest.TimersGuarded(t, natstest.Bus(t, natstest.Start(t)))
 }
 
 func TestTimerDueWhileTheBrokerIsDownGoesOffWhenItIsBack(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	due := time.Now().Add(300 * time.Millisecond)

@@ -73,7 +73,8 @@ func (s *state) stop() bool {
 // request is one of those that other services grant.
 func (s *state) request(name string) bool {
 	n, most := &s.spent.requests, s.cfg.Most.Requests
-	if name == "send" || name == "withdraw" { // what is taken back counts, too
+	// what is taken back counts, too
+	if name == "send" || name == "withdraw" {
 		n, most = &s.spent.messages, s.cfg.Most.Messages
 	}
 	at := slices.IndexFunc(s.cfg.Requests, func(w sim.Request) bool { return w.Name == name })

@@ -40,7 +40,8 @@ func (s *state) endCall(p *process) bool {
 	s.spent.ends++
 	s.add(p, events.ToolCompleted{Call: call, Output: json.RawMessage(withoutDecision)})
 	for i, a := range s.cfg.Asks {
-		if a.Call == call { // its Ask returns that the question was withdrawn
+		// its Ask returns that the question was withdrawn
+		if a.Call == call {
 			p.asking[i], p.appended[i], p.todo[i], p.unsaid[i] = false, false, false, false
 		}
 	}
@@ -131,7 +132,8 @@ func (s *state) takeIn(p *process, i int) bool {
 		return false
 	}
 	if !apart && !s.has(q) && (!s.handles(p) || q.Turn != p.turn) {
-		return false // it is another turn's, which this process does not run
+		// it is another turn's, which this process does not run
+		return false
 	}
 	if apart && s.fates[i] == received {
 		s.fail("V15: a turn has brought the decision about prompt %s, and process %s, which waits for it, takes it in",

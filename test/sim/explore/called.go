@@ -68,7 +68,8 @@ func (s *state) refuse(p *process, i int) bool {
 	c := events.Commit{Ref: ref(), Writer: events.WriterHarness, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true,
 		At: s.now}
 	if s.st.Try(c).Add(events.New("e", p.source(), ref(), p.epoch, s.now, f)) != "" {
-		return false // it counts as delivered
+		// it counts as delivered
+		return false
 	}
 	s.spent.refusals++
 	p.appended[i] = false

@@ -165,6 +165,7 @@ func (s *state) nextKeys(steps []step) map[[keyBytes]byte]string {
 			keys[n.key()] = steps[i].name
 		}
 	}
-	delete(keys, s.key()) // a step that changes nothing
+	// a step that changes nothing
+	delete(keys, s.key())
 	return keys
 }

@@ -41,7 +41,8 @@ func (s *state) askOutside(p *process, i int) bool {
 		return true
 	case q != nil && q.Status == session.Awaiting && q.Epoch == s.st.Epoch && !q.Unattended:
 		s.record("process %s asks %s again", s.name(p), a.Prompt)
-	case q == nil && !ended && a.Outside, q != nil && q.Status == session.Awaiting: // also one of an earlier process
+	case q == nil && !ended && a.Outside, q != nil && q.Status == session.Awaiting:
+		// also one of an earlier process
 		s.add(p, s.requested(i, turnOf(q)))
 	default:
 		return false

@@ -62,7 +62,8 @@ func (s *state) expire(l *lease) bool {
 	for i := range s.procs {
 		p := &s.procs[i]
 		if p.inc == l.inc && p.phase != down && !p.stopped && l.health == live {
-			return false // it is renewed
+			// it is renewed
+			return false
 		}
 	}
 	if l.health == over || !s.matters(l) {
@@ -163,7 +164,8 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	}
 	if adopt == nothing || adopt == callApart || adopt == callOnly || adopt == questionApart || s.st.Turn == nil ||
 		s.st.Turn.Epoch != s.st.Epoch {
-		return // it runs no turn
+		// it runs no turn
+		return
 	}
 	p.turn = before.Turn.ID
 	for i, a := range s.cfg.Asks {
@@ -235,7 +237,8 @@ func (s *state) news(p *process) bool {
 		return false
 	}
 	if p.held {
-		return false // it waits for its next incarnation
+		// it waits for its next incarnation
+		return false
 	}
 	if !s.owns(p) {
 		return true
@@ -347,7 +350,8 @@ func (s *state) receive(p *process) bool {
 		return false
 	}
 	if len(p.rest) > 0 {
-		return false // it is stored first
+		// it is stored first
+		return false
 	}
 	facts := s.receipts(p)
 	if len(facts) == 0 {

@@ -25,7 +25,8 @@ func (s *state) startsOver(p *process) bool {
 	if !p.held || p.stopped || s.lease(p.inc).health == live {
 		return false
 	}
-	if !s.cfg.Pool && s.drawn > p.inc { // another process has drawn a ticket since: this one is retired
+	// another process has drawn a ticket since: this one is retired
+	if !s.cfg.Pool && s.drawn > p.inc {
 		*p = process{inc: p.inc}
 		s.record("process %s finds that another took its place, and ends", s.name(p))
 		return true
@@ -50,7 +51,8 @@ func (s *state) claimAgain(p *process, first int) bool {
 	switch {
 	case !ok:
 		return false
-	case facts != nil && s.full: // it is refused, and tried again
+	case facts != nil && s.full:
+		// it is refused, and tried again
 		if s.cfg.Bug != sim.FullLogFences {
 			return false
 		}

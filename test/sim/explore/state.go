@@ -277,7 +277,8 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 			s.attemptEnds(before, f.Turn)
 		case events.MessageWithdrawn:
 			s.takenBack(before, f.Message)
-			if p := before.Pending.Turn; p != nil && p.Message == f.Message { // with the turn that was resumed
+			// with the turn that was resumed
+			if p := before.Pending.Turn; p != nil && p.Message == f.Message {
 				s.promisesEnd()
 			}
 		}
@@ -297,7 +298,8 @@ func (s *state) takenBack(before *session.State, message string) {
 		if q != nil && message ==
 			events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(max(q.Seq, q.ReopenedSeq))) {
 			s.fates[i] = overtaken
-			for k := range s.procs { // what an Ask has returned is no longer the decision
+			// what an Ask has returned is no longer the decision
+			for k := range s.procs {
 				s.procs[k].returned[i], s.procs[k].receipt[i] = false, false
 			}
 		}
@@ -342,7 +344,8 @@ func (s *state) turnBegins(f events.TurnStarted) {
 func (s *state) agentEnds() {
 	for i := range s.fates {
 		if s.fates[i] == output {
-			s.fates[i] = received // its own call
+			// its own call
+			s.fates[i] = received
 		}
 	}
 }

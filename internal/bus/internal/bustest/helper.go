@@ -211,8 +211,9 @@ func (p *Proxy) Cut() {
 func Publish(t testing.TB, js jetstream.JetStream, n int, subjects ...string) {
 	t.Helper()
 	for i := range n {
+		// the default of 200 ms is short for a busy disk
 		if _, err := js.PublishAsync(subjects[i%len(subjects)], fmt.Appendf(nil, "%d", i),
-			jetstream.WithStallWait(Patience)); err != nil { // the default of 200 ms is short for a busy disk
+			jetstream.WithStallWait(Patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,7 +279,8 @@ func (p *Process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	}
 	for i, m := range ms {
 		switch {
-		case m.At.Location() != time.UTC: // documents of two machines are the same
+		case m.At.Location() != time.UTC:
+			// documents of two machines are the same
 			p.All.t.Errorf("%s was given an instant in the zone of %s", p.Name, m.At.Location())
 		case i > 0 && m.Seq != ms[i-1].Seq+1:
 			p.All.t.Errorf("%s was given %d after %d", p.Name, m.Seq, ms[i-1].Seq)

@@ -69,7 +69,8 @@ func TimersGuarded(t *testing.T, b *bus.Bus) {
 	if f := Receive(t, out, "the alarm"); string(f.Body) != "8" {
 		t.Errorf("that of %s went off", f.Body)
 	}
-	if err := set(7, 0); err != nil { // there is no alarm in its way; its service finds nothing to do
+	// there is no alarm in its way; its service finds nothing to do
+	if err := set(7, 0); err != nil {
 		t.Error(err)
 	}
 	if f := Receive(t, out, "the next alarm"); string(f.Body) != "7" {

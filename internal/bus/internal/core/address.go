@@ -26,7 +26,8 @@ var schemes = []string{"nats", "tls", "ws", "wss"}
 // CheckAddresses returns an [AddressError] for addresses that no connection can be made to: one, or several separated
 // by commas, of which empty ones are ignored, as the client library does.
 func CheckAddresses(urls string) error {
-	some, kinds := false, map[bool]bool{} // by: is it a websocket
+	// by: is it a websocket
+	some, kinds := false, map[bool]bool{}
 	for one := range strings.SplitSeq(urls, ",") {
 		if one = strings.TrimSpace(one); one == "" {
 			continue

@@ -35,7 +35,8 @@ func (c *Conn) BeginBatched(key string, w *Write) Pending {
 // sendBatched sends writes as one batch, or one by one if they are few or the batch is refused, and waits for the
 // acknowledgements.
 func (c *Conn) sendBatched(writes []*batchedWrite) {
-	ctx := context.Background() // a missing acknowledgement soon becomes an error
+	// a missing acknowledgement soon becomes an error
+	ctx := context.Background()
 	stale := func(x *batchedWrite) bool { return c.restoredSince(x.w.On) }
 	if len(writes) >= BatchMin && !slices.ContainsFunc(writes, stale) {
 		since, msgs := c.Syncs.Uptime(), make([]*nats.Msg, len(writes))

@@ -55,7 +55,8 @@ func TestConsumerKey(t *testing.T) {
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // no broker is reached
+	// no broker is reached
+	cancel()
 	c, err := Open(ctx, Config{URL: "nats://127.0.0.1:1", ConsumerKeyFile: dir, Log: zerolog.Nop()})
 	if !errors.Is(err, ErrForbidden) || !errors.As(err, new(*fs.PathError)) {
 		t.Errorf("open: %v, %v, want the error of reading the file", c, err)

@@ -111,7 +111,8 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	if cfg.Server == nil && cfg.URL != "" { // the client library has a default for none
+	// the client library has a default for none
+	if cfg.Server == nil && cfg.URL != "" {
 		if err := CheckAddresses(cfg.URL); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
@@ -171,7 +172,8 @@ func (c *Conn) connect(ctx context.Context) error {
 		switch {
 		case c.Config.Trying != nil:
 			c.Config.Trying(unreachable("connect to "+c.target(), err))
-		case err.Error() != said: // each reason is logged once
+		case err.Error() != said:
+			// each reason is logged once
 			said = err.Error()
 			c.Log.Warn().AnErr("err", err).Str("service",
 				c.Config.Name).Msg("no broker at " + c.target() + " yet: trying on")
@@ -243,7 +245,8 @@ func (c *Conn) options(nkey *nkeyLogin) []nats.Option {
 func reconnectDelay(attempt int) time.Duration {
 	p := NewBackoff()
 	var d time.Duration
-	for range min(attempt, 12) { // by then it has reached its maximum
+	// by then it has reached its maximum
+	for range min(attempt, 12) {
 		d = p.NextBackOff()
 	}
 	return min(d, reconnectDelayMaxMS*time.Millisecond)
@@ -300,7 +303,8 @@ func (c *Conn) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 func (c *Conn) Close() {
 	// not the handler: a service that stops restores the earlier one
 	closed := c.NC.StatusChanged(nats.CLOSED)
-	if err := c.NC.Drain(); err != nil { // already closed, or not connected: nothing to drain
+	// already closed, or not connected: nothing to drain
+	if err := c.NC.Drain(); err != nil {
 		c.NC.Close()
 		return
 	}
@@ -338,7 +342,8 @@ func (c *Conn) check(ctx context.Context) error {
 		err := c.CallOnce(ctx, op, APIPrefix+"INFO", nil, &info)
 		has, _ := c.NC.ConnectedServerJetStream()
 		switch {
-		case errors.Is(err, ErrForbidden): // a user without this permission may still append
+		case errors.Is(err, ErrForbidden):
+			// a user without this permission may still append
 			return nil
 		case errors.Is(err, nats.ErrNoResponders) && c.NC.IsConnected() && !has:
 			return Translate(op, jetstream.ErrJetStreamNotEnabled)

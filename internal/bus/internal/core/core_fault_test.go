@@ -75,7 +75,8 @@ func TestOddRepliesOfTheBroker(t *testing.T) {
 // TestAWriteThatIsRefusedWithoutAReason: the broker refuses the guard, and its stream has nothing that the guard does
 // not know. The writer gives up after some rounds.
 func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		if a.Is("STREAM.MSG.GET") {
 			return bustest.NotFound
@@ -92,7 +93,8 @@ func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
 // TestAGuardOfAProposalUnderWay: the broker refuses a guard while another proposal under it is under way. Nothing can
 // be seen of that, so the writer looks for a tenth of a second before it sends again.
 func TestAGuardOfAProposalUnderWay(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, b *bus.Bus) error{
 		"timer": func(ctx context.Context, b *bus.Bus) error {
 			return b.Timers.Set(ctx, timer.Timer{What: "x", Ref: bustest.Session, Due: time.Now(), Seq: 1})
@@ -285,7 +287,8 @@ func muchToFeed(n, size int) (fs []log.Fed) {
 // client library, and sends no pings either. It is not blocked for longer than a silent connection lasts, and continues
 // when the broker does.
 func TestABrokerThatReadsNothing(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const most = 20 * time.Second
 	s := natstest.Start(t)
 	natstest.Bus(t, s)
@@ -339,7 +342,8 @@ func TestBatchesAreBounded(t *testing.T) {
 // TestASeedThatIsReplaced: while a client waits for its broker, the file with its seed is removed or damaged.
 // Its error then names the file.
 func TestASeedThatIsReplaced(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +357,8 @@ func TestASeedThatIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := "nats://" + l.Addr().String()
-	if err := l.Close(); err != nil { // nothing listens there
+	// nothing listens there
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for name, replace := range map[string]func(path string) error{

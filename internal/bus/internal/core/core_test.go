@@ -98,11 +98,13 @@ func TestInbox(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if len(at) < 8 { // looking, appending, pulling
+	// looking, appending, pulling
+	if len(at) < 8 {
 		t.Errorf("%d answers came to the inbox", len(at))
 	}
 	for len(elsewhere) > 0 {
-		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") { // which no call waits for
+		// no call waits for it
+		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") {
 			t.Errorf("an answer came to %s: %s", m.Subject, m.Data)
 		}
 	}

@@ -27,7 +27,8 @@ func newDialer() *dialer {
 // Dial implements [nats.CustomDialer].
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeoutMS*time.Millisecond)
-	defer cancel() // ends the attempts that lost
+	// ends the attempts that lost
+	defer cancel()
 	all, err := d.addresses(ctx, address)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 			case results <- result{conn, err}:
 			case <-ctx.Done():
 				if err == nil {
-					_ = conn.Close() // another attempt was first
+					// another attempt was first
+					_ = conn.Close()
 				}
 			}
 		}()

@@ -88,7 +88,8 @@ func TestDial(t *testing.T) {
 							case <-ctx.Done():
 								return nil, ctx.Err()
 							}
-						} else { // it connects at the instant at which it is cancelled
+						} else {
+							// it connects at the instant at which it is cancelled
 							<-time.After(e.after)
 						}
 						if e.err != nil {
@@ -98,7 +99,8 @@ func TestDial(t *testing.T) {
 					}}
 				c, err := d.Dial("tcp", "nats:4222")
 				took := time.Since(n.start)
-				<-time.After(time.Minute) // the attempts that lost have ended
+				// the attempts that lost have ended
+				<-time.After(time.Minute)
 				synctest.Wait()
 				n.mu.Lock()
 				defer n.mu.Unlock()
@@ -108,7 +110,8 @@ func TestDial(t *testing.T) {
 				case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 					t.Errorf("error %v, want %q", err, tt.err)
 				}
-				if n.at[len(n.at)-1] == connectTimeoutMS*time.Millisecond { // at the end either order is right
+				// at the end either order is right
+				if n.at[len(n.at)-1] == connectTimeoutMS*time.Millisecond {
 					n.begun, n.at = n.begun[:len(n.begun)-1], n.at[:len(n.at)-1]
 				}
 				if took != tt.took || len(n.begun) != tt.begun || n.closed != tt.closed {

@@ -121,7 +121,8 @@ func kindOf(err error) error {
 	switch {
 	case isAuth(err), errors.Is(err, nats.ErrPermissionViolation):
 		return ErrForbidden
-	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted): // others have a code
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+		// others have a code
 		return ErrNotFound
 	case isAway(err):
 		return ErrUnreachable
@@ -191,8 +192,9 @@ func isAway(err error) bool {
 			return true
 		}
 	}
+	// of the socket: its write has failed, and how much of it arrived is unknown
 	return errors.As(err, new(
-		*net.OpError)) // of the socket: its write has failed, and how much of it arrived is unknown
+		*net.OpError))
 }
 
 // unreachable returns the error for a broker that did not answer in time, with the last cause.

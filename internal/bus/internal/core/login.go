@@ -92,7 +92,8 @@ func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 	if cfg.PasswordFile != "" {
 		opts = append(opts, nats.UserInfoHandler(func() (user, password string) {
 			body, err := os.ReadFile(cfg.PasswordFile)
-			if err != nil { // the broker refuses, and it is tried again
+			// the broker refuses, and it is tried again
+			if err != nil {
 				return LoginOf(cfg), ""
 			}
 			return LoginOf(cfg), strings.TrimSpace(string(body))
@@ -146,7 +147,8 @@ func (l *nkeyLogin) option(o *nats.Options) error {
 // Dial implements [nats.CustomDialer].
 func (l *nkeyLogin) Dial(network, address string) (net.Conn, error) {
 	if nc := l.nc.Load(); nc != nil {
-		if public, err := l.public(); err == nil { // else the signature fails, and it is tried again
+		// else the signature fails, and it is tried again
+		if public, err := l.public(); err == nil {
 			nc.Opts.Nkey = public
 		}
 	}

@@ -161,7 +161,8 @@ func (c *Conn) SendBatch(ctx context.Context, msgs []*nats.Msg) Sent {
 			return Sent{subject: m.Subject, at: time.Now(), err: err}
 		}
 	}
-	return Sent{err: nats.ErrBadSubject} // a batch of nothing is a mistake of this package
+	// a batch of nothing is a mistake of this package
+	return Sent{err: nats.ErrBadSubject}
 }
 
 // Verdict is the stream's own state about a write whose publish was refused or got no answer.
@@ -255,12 +256,14 @@ func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
 				if ctx.Err() != nil {
 					return 0, fmt.Errorf("%s: %w", w.Op, synced)
 				}
-				s = Sent{done: true, failed: synced} // verify once more
+				// verify once more
+				s = Sent{done: true, failed: synced}
 				continue
 			}
 		}
 		if short && v == Undecided {
-			refused = 0 // for lack of the guard's commit, which the leader has applied since
+			// for lack of the guard's commit, which the leader has applied since
+			refused = 0
 		}
 		short = v == Starting
 		started := starting.lasts(short && lost)

@@ -14,7 +14,8 @@ import (
 // TestASilentConnectionIsLeft: a read fails when no byte has arrived for 3 s, and at no other time.
 func TestASilentConnectionIsLeft(t *testing.T) {
 	const minute = 60_000
-	type deadline struct{ at, to int } // in ms from the start; to 0: none
+	// in ms from the start; to 0: none
+	type deadline struct{ at, to int }
 	for name, x := range map[string]struct {
 		bytes     []int      // when a byte arrives
 		write     [2]int     // when a write begins to wait, and for how long
@@ -74,7 +75,8 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 						}
 					}
 				}()
-				synctest.Wait() // what is set at the start is set
+				// what is set at the start is set
+				synctest.Wait()
 				n, err := 0, error(nil)
 				for buf := make([]byte, 8); err == nil; {
 					var got int

@@ -14,13 +14,16 @@ import (
 // TestASlowLinkIsKept: a connection on which the answers to pings wait for seconds behind other data is kept. When no
 // byte arrives it is left, also while its bytes wait at a proxy.
 func TestASlowLinkIsKept(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// it mostly waits
+	t.Parallel()
 	const (
 		bytesPerSecond = 1 << 20
-		seconds        = 4 // for all messages, longer than the answers to three pings may take
-		size           = 64 << 10
-		count          = seconds * bytesPerSecond / size
-		leftMax        = 20 * time.Second // far less than unanswered pings take
+		// for all messages, longer than the answers to three pings may take
+		seconds = 4
+		size    = 64 << 10
+		count   = seconds * bytesPerSecond / size
+		// far less than unanswered pings take
+		leftMax = 20 * time.Second
 	)
 	s := natstest.Start(t)
 	outside, _ := bustest.Outsider(t, s)

@@ -92,7 +92,8 @@ func (s *Syncs) InGroups() bool { return s.Uptime().groups }
 func (s *Syncs) Await(ctx context.Context, since Uptime, stream string, seq uint64) error {
 	now := s.Uptime()
 	if !since.known && now.restored <= since.restored+1 {
-		since = now // nothing was sent or received before
+		// nothing was sent or received before
+		since = now
 	}
 	switch {
 	case seq == 0, since.eachSynced() && (now.restored == since.restored || now.eachSynced()):
@@ -207,7 +208,8 @@ func (s *Syncs) askOn(q *streamSync, stream string) {
 		if done {
 			return
 		}
-		if mark < want { // it is not stored yet
+		// it is not stored yet
+		if mark < want {
 			Pause(context.Background(), pace.NextBackOff())
 		}
 	}
@@ -245,7 +247,8 @@ func (s *Syncs) Serve(ctx context.Context) error {
 	sub, err := c.NC.Subscribe(SyncSubject, func(m *nats.Msg) {
 		var q SyncRequest
 		if json.Unmarshal(m.Data, &q) != nil || m.Reply == "" {
-			return // no client of ours; it gets no answer
+			// no client of ours; it gets no answer
+			return
 		}
 		go func() {
 			var r SyncReply

@@ -91,7 +91,8 @@ func TestAWriteWaitsForItsSync(t *testing.T) {
 	if q.Stream != "S" || q.Seq != 1 {
 		t.Errorf("asked for %+v", q.SyncRequest)
 	}
-	q.answer(core.SyncReply{}) // a sync that began before
+	// a sync that began before
+	q.answer(core.SyncReply{})
 	q = bustest.Receive(t, questions, "the same question again")
 	select {
 	case err := <-result:

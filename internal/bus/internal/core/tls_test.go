@@ -57,7 +57,8 @@ func files(url, ca, own string) bus.Config {
 func TestTLSErrorsNameTheirCause(t *testing.T) {
 	dir := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
 	foreign := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
-	old := t.TempDir() // the same authority; the client's certificate has ended
+	// the same authority; the client's certificate has ended
+	old := t.TempDir()
 	for _, name := range []string{"clients.ca.crt", "clients.ca.key"} {
 		body, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
@@ -116,7 +117,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Abort()
-	for _, name := range []string{"clients.ca.crt", "clients.ca.key"} { // a new authority signs everything again
+	// a new authority signs everything again
+	for _, name := range []string{"clients.ca.crt", "clients.ca.key"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ func WhyAway(address string, err error) string {
 	switch {
 	case strings.Contains(address, ","):
 		return ""
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, syscall.ECONNREFUSED): // so it reports a refused connection
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, syscall.ECONNREFUSED):
+		// so it reports a refused connection
 		return "nothing listens there"
 	case errors.As(err, &name) && name.IsNotFound:
 		return fmt.Sprintf("there is no host %q", name.Name)

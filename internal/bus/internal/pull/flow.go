@@ -124,7 +124,8 @@ func Start(c *core.Conn, from Source, window int, first uint64, ask Request) *Fl
 	f.reply = inbox + ".1"
 	// with a wildcard: the broker begins the delivery of a push consumer only to a subscription without one
 	f.sub, err = c.NC.Subscribe(inbox+".*", f.receive)
-	err = errors.Join(err, f.sub.SetPendingLimits(-1, -1)) // the window is the limit
+	// the window is the limit
+	err = errors.Join(err, f.sub.SetPendingLimits(-1, -1))
 	if err == nil {
 		err = f.refill()
 	}
@@ -195,7 +196,8 @@ func (f *Flow) receive(m *nats.Msg) {
 		return
 	}
 	f.received = time.Now()
-	if m.Reply == "" { // a delivery has one, for its acknowledgement
+	// a delivery has one, for its acknowledgement
+	if m.Reply == "" {
 		f.status(m.Header)
 		return
 	}
@@ -243,7 +245,8 @@ func (f *Flow) status(h nats.Header) {
 		f.failLocked(ErrPinLost)
 	case statusNobody:
 		f.failLocked(fmt.Errorf("%w: no such consumer: %w", ErrInterrupted, core.ErrNotFound))
-	default: // leadership changed, consumer deleted, server shutting down, a bad request
+	default:
+		// leadership changed, consumer deleted, server shutting down, a bad request
 		f.failLocked(fmt.Errorf("%w: %s %s", ErrInterrupted, code, h.Get(headerReason)))
 	}
 }

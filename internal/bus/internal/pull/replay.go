@@ -55,7 +55,8 @@ func Replay(ctx context.Context, c *core.Conn, s Span, fn func(*core.Raw) error)
 		case err != nil:
 			return err
 		case m.Seq > s.Last && (!s.Open || chased == chaseMax):
-			return nil // the rest was purged, or replaced by later messages
+			// the rest was purged, or replaced by later messages
+			return nil
 		case s.From > before:
 			pace.Reset()
 			if m.Seq > s.Last {
@@ -121,7 +122,8 @@ func takeSoon(ctx context.Context, c *core.Conn, f *Flow, began time.Time) ([]De
 		return nil, denied
 	}
 	if ctx.Err() == nil && soon.Err() != nil {
-		if ds, traced := f.searchTraced(ctx, err); traced == nil { // the last messages
+		// the last messages
+		if ds, traced := f.searchTraced(ctx, err); traced == nil {
 			return ds, nil
 		}
 	}

@@ -42,7 +42,8 @@ func (f *Flow) fillGap(ctx context.Context, gap Delivery) {
 	defer f.mu.Unlock()
 	switch {
 	case f.err != nil:
-	case err != nil && ctx.Err() != nil: // the gap stays for the next call
+	case err != nil && ctx.Err() != nil:
+		// the gap stays for the next call
 	case err != nil:
 		f.failLocked(fmt.Errorf("%w: delivery %d is missing before message %d: %w", ErrInterrupted, gap.number, gap.Seq,
 			err))
@@ -136,7 +137,8 @@ func (f *Flow) delivered(m *core.Raw, number uint64) Delivery {
 		reply += "." + strconv.FormatUint(n, 10)
 	}
 	h := m.Header
-	for key := range h { // the author's request has no effect on a reader
+	// the author's request has no effect on a reader
+	for key := range h {
 		if slices.Contains([]string{headerTrace, HeaderPin}, key) {
 			delete(h, key)
 		}

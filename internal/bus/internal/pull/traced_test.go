@@ -213,7 +213,8 @@ func received(t *testing.T, js jetstream.JetStream, c *core.Conn, from uint64, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range taken.Messages() { // until all of them have arrived there
+	// until all of them have arrived there
+	for range taken.Messages() {
 	}
 	return name
 }
