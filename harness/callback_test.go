@@ -98,6 +98,48 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 		w.awaiting(s.ID(), "p")
 		w.answerSilently(s.ID(), "p")
 	},
+	"Step": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			_, _ = harness.Step(w.ctx, turn, "step", func(context.Context) (int, error) {
+				callback(s)
+				return 1, nil
+			})
+		})
+	},
+	"the result of a Step": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			_, _ = harness.Step(w.ctx, turn, "step", func(context.Context) (any, error) {
+				return marshaler(func() { callback(s) }), nil
+			})
+		})
+	},
+	"StepInput": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			_, _ = harness.Step(w.ctx, turn, "step", func(context.Context) (int, error) { return 1, nil },
+				harness.StepInput(marshaler(func() { callback(s) })))
+		})
+	},
+	"WaitFor": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			_ = turn.WaitFor(func() error {
+				callback(s)
+				return nil
+			})
+		})
+	},
+	"Tool": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			_, _ = turn.Tool(w.ctx, harness.ToolOptions{Name: "bash", Input: marshaler(func() { callback(s) })})
+		})
+	},
+	"Call.Complete": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+		inATurn(w, s, func(turn *harness.Turn) {
+			call, err := turn.Tool(w.ctx, harness.ToolOptions{Name: "bash"})
+			if err == nil {
+				_ = call.Complete(w.ctx, marshaler(func() { callback(s) }))
+			}
+		})
+	},
 	"Message": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		go func() {
 			_, _ = h.Send(w.ctx, harness.Message{Session: s.ID(), Content: marshaler(func() { callback(s) })})
@@ -124,6 +166,12 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 			}))
 		}()
 	},
+}
+
+// inATurn begins a turn of s, and calls do with it in a goroutine.
+func inATurn(w *world, s *harness.Session, do func(*harness.Turn)) {
+	turn := must[*harness.Turn](w.t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	go do(turn)
 }
 
 // speaker is an error of a user whose text is user code.

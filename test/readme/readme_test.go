@@ -178,6 +178,20 @@ func (v *visitor) until(try func() error) {
 	}
 }
 
+// ready waits until `holdfast up` is ready, and returns the address of its broker.
+func (v *visitor) ready() string {
+	v.t.Helper()
+	var note struct{ NATS string }
+	v.until(func() error {
+		body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(body, &note)
+	})
+	return note.NATS
+}
+
 func (v *visitor) sees(out *output, want string) {
 	v.t.Helper()
 	re := regexp.MustCompile("(?m)" + want)
@@ -228,15 +242,7 @@ func TestREADME(t *testing.T) {
 
 	v.env = append(v.env, "HOLDFAST_DATA="+filepath.Join(v.dir, "fresh"))
 	v.starts("./bin/holdfast", "up")
-	var note struct{ NATS string }
-	v.until(func() error {
-		body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(body, &note)
-	})
-	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS)
+	v.env = append(v.env, "HOLDFAST_NATS="+v.ready())
 	for _, line := range commands[1].lines() {
 		v.types(line)
 	}
@@ -329,7 +335,7 @@ func (v *visitor) deploys(program string, lines []string) {
 }
 
 // TestOutage: everything that `holdfast up` runs is killed, and started again after longer than a lease lives, while
-// the page's harness waits for an answer. The same harness with the same question gets the answer.
+// the page's harnesses wait for answers. The same harness with the same question gets the answer.
 func TestOutage(t *testing.T) {
 	// most of the time it waits
 	t.Parallel()
@@ -338,27 +344,19 @@ func TestOutage(t *testing.T) {
 	v := newVisitor(t)
 	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")
 	artist := v.builds("artist", marked(t, "go", 2)[0])
-	up := func() (note struct {
-		NATS string
-		PID  int
-	}) {
-		v.until(func() error {
-			body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(body, &note)
-		})
-		return note
-	}
+	deployer := v.builds("deployer", marked(t, "go deployer", 1)[0])
 	holdfast := filepath.Join(v.dir, "holdfast")
 	_, first, ended := v.starts(holdfast, "up")
-	note := up()
-	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS, "HOLDFAST_LISTEN="+strings.TrimPrefix(note.NATS, "nats://"))
+	broker := v.ready()
+	v.env = append(v.env, "HOLDFAST_NATS="+broker, "HOLDFAST_LISTEN="+strings.TrimPrefix(broker, "nats://"))
 	said, _, done := v.starts(artist)
+	v.starts(deployer)
+	v.types(holdfast + " show deployer/shop --wait owned=true")
+	v.types(holdfast + " send deployer/shop deploy")
 	waits := func() error {
-		if text, err := v.tries(holdfast + " prompts"); err != nil || !strings.Contains(text, "which-colour") {
-			return fmt.Errorf("the question is not there: %s %w", text, err)
+		text, err := v.tries(holdfast + " prompts")
+		if err != nil || !strings.Contains(text, "which-colour") || !strings.Contains(text, "which-env") {
+			return fmt.Errorf("the questions are not there: %s %w", text, err)
 		}
 		return nil
 	}
@@ -374,7 +372,7 @@ func TestOutage(t *testing.T) {
 	}
 	<-time.After(away)
 	v.starts(holdfast, "up")
-	up()
+	v.ready()
 	v.until(waits)
 	// The services may be starting.
 	v.until(func() error {
@@ -391,10 +389,28 @@ func TestOutage(t *testing.T) {
 	case <-time.After(waitMaxS * time.Second):
 		t.Fatalf("the harness still waits; its output is %q", said)
 	}
-	shown := v.types(holdfast + " show artist/wall --wait phase=idle")
-	if !strings.Contains(shown, "completed") || strings.Contains(shown, "interrupted") {
-		t.Errorf("the turn that ended is another one:\n%s", shown)
+	v.types(holdfast + " answer deployer/shop staging --person ada")
+	v.rejects(holdfast, "deployer/shop", "may-deploy")
+	for _, session := range []string{"artist/wall", "deployer/shop"} {
+		shown := v.types(holdfast + " show " + session + " --wait phase=idle")
+		if !strings.Contains(shown, "completed") || strings.Contains(shown, "interrupted") {
+			t.Errorf("the turn of %s that ended is another one:\n%s", session, shown)
+		}
 	}
+}
+
+// rejects waits for a permission of this name in a session, and rejects it.
+func (v *visitor) rejects(holdfast, session, name string) {
+	v.t.Helper()
+	id := regexp.MustCompile(name + `-\w+`)
+	v.until(func() error {
+		text, err := v.tries(holdfast + " prompts " + session)
+		if err != nil || !id.MatchString(text) {
+			return fmt.Errorf("%s is not there: %s %w", name, text, err)
+		}
+		v.types(holdfast + " reject " + session + " " + id.FindString(text) + " --person ada")
+		return nil
+	})
 }
 
 // TestArtistRunsAgain: the page's second program is killed while it waits, and waits for the same question when it runs
@@ -407,15 +423,7 @@ func TestArtistRunsAgain(t *testing.T) {
 	v.types("go build -o " + holdfast + " ./cmd/holdfast")
 	artist := v.builds("artist", marked(t, "go", 2)[0])
 	v.starts(holdfast, "up")
-	var note struct{ NATS string }
-	v.until(func() error {
-		body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(body, &note)
-	})
-	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS)
+	v.env = append(v.env, "HOLDFAST_NATS="+v.ready())
 	asks := func(but string) (question string) {
 		v.until(func() error {
 			said, err := v.tries(holdfast + " prompts artist/wall")
