@@ -97,6 +97,8 @@ const (
 	capsLoad   = `{"loadSession":true}`
 	capsResume = `{"sessionCapabilities":{"resume":{}}}`
 	textOld    = "what the editor has already"
+
+	historyLines = 3
 )
 
 func start(w *world) *next { return &next{w: w, caps: capsLoad, seen: len(w.to(Agent)), budget: -1} }
@@ -168,15 +170,30 @@ type plan struct {
 	kept     bool // the supervisor keeps its incarnation
 }
 
-// TestKilledAtEveryMessage kills the agent of every recording behind every message. The editor sees one end for each
-// prompt request, each permission once, no call that is pending for ever, and no history; the answer reaches the agent
-// once; the log has no fact that does not count, and nothing open; modes are set before anything else is said.
+// processes are the recordings, one for each process of their agents.
+func processes(t *testing.T) map[string][]entry {
+	t.Helper()
+	all := map[string][]entry{}
+	for name, entries := range transcripts(t) {
+		for n := 1; len(entries) > 0; n++ {
+			i := slices.IndexFunc(entries, func(e entry) bool { return e.Dir == "exit" })
+			if i < 0 {
+				i = len(entries) - 1
+			}
+			all[fmt.Sprintf("%s, process %d", name, n)] = entries[:i]
+			entries = entries[i+1:]
+		}
+	}
+	return all
+}
+
+// TestKilledAtEveryMessage kills each process of the agent of every recording behind every message. The editor sees one
+// end for each prompt request, each permission once, no call that is pending for ever, and the history only if it waits
+// for it, once. The answer reaches the agent once. The log has no fact that does not count, and nothing open. Modes are
+// set before anything else is said.
 func TestKilledAtEveryMessage(t *testing.T) {
 	kills := 0
-	for name, entries := range transcripts(t) {
-		if i := slices.IndexFunc(entries, func(e entry) bool { return e.Dir == "exit" }); i >= 0 {
-			entries = entries[:i]
-		}
+	for name, entries := range processes(t) {
 		for at := 1; at <= len(entries); at++ {
 			plans := []plan{{name: "plain"}, {name: "asks again", again: true},
 				{name: "answered while dead", answered: "person"},
@@ -239,7 +256,9 @@ type killing struct {
 	asked     string          // the permission that the recorded agent asked for
 	requests  map[string]bool // of the editor: for prompts
 	processes []*next
-	waited    bool // for an answer, at the kill
+	waited    bool   // for an answer, at the kill
+	load      string // the editor's own request for the history; "": none
+	loaded    bool   // it had a reply, or some of the history, at the kill
 }
 
 func (k *killing) now() *next { return k.processes[len(k.processes)-1] }
@@ -254,6 +273,10 @@ func (k *killing) begin() {
 // die kills the agent once or twice.
 func (k *killing) die() {
 	k.waited = slices.ContainsFunc(k.prompts, func(f events.PromptRequested) bool { return k.waits(f.Prompt) })
+	k.loaded = slices.ContainsFunc(k.to(Editor), func(line string) bool {
+		m, _ := parse([]byte(line))
+		return m.isReply() && string(m.id) == k.load || m.method == "session/update"
+	})
 	k.kill(func() {
 		switch k.answered {
 		case "person":
@@ -289,6 +312,9 @@ func (k *killing) die() {
 func (k *killing) sends(m message) {
 	if m.method == methodPrompt {
 		k.requests[string(m.id)] = true
+	}
+	if m.method == methodLoad {
+		k.load = string(m.id)
 	}
 	given := k.peers.given
 	switch {
@@ -350,7 +376,7 @@ func (k *killing) check() {
 
 // onTheScreen judges what the editor got.
 func (k *killing) onTheScreen() (wrong []string) {
-	ends, open, asked := map[string]int{}, map[string]bool{}, map[string]int{}
+	ends, open, asked, history := map[string]int{}, map[string]bool{}, map[string]int{}, 0
 	for _, line := range k.to(Editor) {
 		m, _ := parse([]byte(line))
 		u := members(members(m.params)["update"])
@@ -365,8 +391,11 @@ func (k *killing) onTheScreen() (wrong []string) {
 			open[text(u["toolCallId"])] = true
 		}
 		if strings.Contains(line, textOld) {
-			wrong = append(wrong, "the editor got the history")
+			history++
 		}
+	}
+	if own := k.load != "" && !k.loaded; history > 0 && !own || history > historyLines {
+		wrong = append(wrong, fmt.Sprintf("the editor got %d lines of history", history))
 	}
 	for id := range k.requests {
 		if ends[id] != 1 && !k.plan.leaves || ends[id] > 1 {
