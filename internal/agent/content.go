@@ -5,7 +5,8 @@
 // [Start] runs an agent in a process group of its own. Its input and output are lines ([Process.Send],
 // [Process.Lines]), and its exit status is a reason in words ([Process.Exit]). A bridge that sees its agent's process
 // end hands the reason to AbandonBecause of the harness client: the sessions are orphaned at once, and the log shows
-// the reason. Each process of the agent is an incarnation of its own.
+// the reason. Each process of OpenCode is an incarnation of its own. The proxy of ACP has one for itself: it writes for
+// each process of the agent, one after the other, and abandons it when it starts no other one (ADR 187).
 //
 // # Content
 //
