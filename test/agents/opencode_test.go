@@ -129,26 +129,8 @@ func TestKilled(t *testing.T) {
 	if !w.saw("question", `"Which database?"="SQLite"`) || w.count(ids["question"], "user") != 1 {
 		t.Errorf("the model was shown %v", w.model.Requests("question"))
 	}
-	// the command that waited for a permission has not run: it is called again, and asks again
-	w.until(ids["permission"], "it has no owner", func(s *session.State) bool { return !s.Owned })
-	first := w.prompt(ids["permission"])
-	w.types("answer", "opencode/"+ids["permission"], first, "once")
-	var second string
-	natstest.Until(t, "the next permission waits", func() bool {
-		second = w.prompt(ids["permission"])
-		return second != first
-	})
-	w.types("answer", "opencode/"+ids["permission"], second, "once")
-	w.until(ids["permission"], "the permission's turn completed", completed)
-	for _, m := range w.messages(ids["permission"]) {
-		for _, p := range m.Parts {
-			if p.State.Status == "error" && p.State.Error !=
-				"OpenCode was restarted before this ran. The user has permitted it since: call it again." {
-				t.Errorf("the call that waited says %q", p.State.Error)
-			}
-		}
-	}
-
+	w.permitted(ids["permission"])
+	w.permittedAmong(ids["parallel"])
 	for _, name := range []string{"tool", "stream", "retry", "agent"} {
 		w.until(ids[name], name+" is interrupted", interrupted)
 		w.types("resume", "opencode/"+ids[name])
@@ -175,6 +157,41 @@ func TestKilled(t *testing.T) {
 		if open := w.open(id); len(open) > 0 {
 			t.Errorf("%s has no end: %v", name, open)
 		}
+	}
+}
+
+// permitted: the command that waited for a permission has not run. It is called again, and asks again.
+func (w *world) permitted(id string) {
+	w.Helper()
+	w.until(id, "it has no owner", func(s *session.State) bool { return !s.Owned })
+	first := w.prompt(id)
+	w.types("answer", "opencode/"+id, first, "once")
+	var second string
+	natstest.Until(w, "the next permission waits", func() bool {
+		second = w.prompt(id)
+		return second != first
+	})
+	w.types("answer", "opencode/"+id, second, "once")
+	w.until(id, "the permission's turn completed", completed)
+	for _, m := range w.messages(id) {
+		for _, p := range m.Parts {
+			if p.State.Status == "error" && p.State.Error !=
+				"OpenCode was restarted before this ran. The user has permitted it since: call it again." {
+				w.Errorf("the call that waited says %q", p.State.Error)
+			}
+		}
+	}
+}
+
+// permittedAmong: one of several calls waited for a permission. Its decision continues the turn, and the model reads
+// what became of the call that ran.
+func (w *world) permittedAmong(id string) {
+	w.Helper()
+	w.until(id, "it has no owner", func(s *session.State) bool { return !s.Owned })
+	w.types("answer", "opencode/"+id, w.prompt(id), "once")
+	w.until(id, "the turn of several calls completed", completed)
+	if n := w.count(id, "user"); n != 1 || !w.saw("parallel", "It may have had an effect") {
+		w.Errorf("the person's message is there %d times, the model was shown %v", n, w.model.Requests("parallel"))
 	}
 }
 
