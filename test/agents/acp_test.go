@@ -31,7 +31,13 @@ func kills(t *testing.T, agent *acpAgent) {
 		"twice in a row":            twice,
 		"the broker is unreachable": withoutABroker,
 	} {
-		t.Run(name, func(t *testing.T) { scenario(t, agent) })
+		t.Run(name, func(t *testing.T) {
+			if agent.byMinute {
+				// it waits for most of a minute
+				t.Parallel()
+			}
+			scenario(t, agent)
+		})
 	}
 }
 

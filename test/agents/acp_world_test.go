@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -37,6 +38,9 @@ type acpAgent struct {
 	// stores are the files below the home folder in which the agent has its sessions, as a pattern; "": not known.
 	// Claude writes the file a moment after it asked: killed before, it does not find the session again.
 	stores string
+	// byMinute: the file of a session has the minute of its start in its name. A process that loads the session in that
+	// minute overwrites it.
+	byMinute bool
 }
 
 var realOpenCode = acpAgent{name: "opencode", args: []string{"acp"}, mode: "build",
@@ -141,6 +145,10 @@ func sit(t *testing.T, agent *acpAgent, broker bool) *workplace {
 	d.does("session/new", object{"cwd": d.dir, "mcpServers": []any{}}, &opened)
 	d.session = opened.Session
 	d.does("session/set_mode", object{"sessionId": d.session, "modeId": agent.mode}, nil)
+	if agent.byMinute && broker {
+		began := time.Now().Truncate(time.Minute)
+		natstest.Until(t, "the next minute", func() bool { return time.Now().Truncate(time.Minute).After(began) })
+	}
 	return d
 }
 
