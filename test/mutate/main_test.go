@@ -235,3 +235,31 @@ func TestStale(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Each entry of the list names a guard or an operand of this repository.
+func TestSurvivorsExist(t *testing.T) {
+	listed, files := reasons(survivors), map[string]bool{}
+	var all []guard
+	for key := range listed {
+		file, _, _ := strings.Cut(key, " ")
+		if files[file] {
+			continue
+		}
+		files[file] = true
+		text, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, find := range []finder{guards, operands} {
+			_, found, err := find(file, text, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, found...)
+		}
+	}
+	for _, key := range stale(listed, all) {
+		t.Errorf("survivors.txt: %s: no such guard", key)
+	}
+}
