@@ -118,7 +118,7 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 
 // follow passes on the entries of a filter, on its own connection.
 func (s *suite) follow(ctx context.Context, bk kv.Bucket, filter string, to chan<- string,
-	tell func(kv.Entry) string) error {
+	report func(kv.Entry) string) error {
 	ready := make(chan struct{})
 	err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
 		return b.KV.Watch(ctx, bk, []string{filter}, func(u kv.Update) error {
@@ -126,7 +126,7 @@ func (s *suite) follow(ctx context.Context, bk kv.Bucket, filter string, to chan
 				close(ready)
 				return nil
 			}
-			if id := tell(u.Entry); id != "" {
+			if id := report(u.Entry); id != "" {
 				select {
 				case to <- id:
 				case <-ctx.Done():

@@ -88,8 +88,8 @@ func (s appendWatcher) Write(p []byte) (int, error) {
 		s.l.deaf.Store(true)
 	}
 	if s.l.aside.Load() {
-		said := bytes.ReplaceAll(p, []byte("HPUB hf.log."), []byte("HPUB "+aside+"."))
-		if _, err := s.to.Write(said); err != nil {
+		sent := bytes.ReplaceAll(p, []byte("HPUB hf.log."), []byte("HPUB "+aside+"."))
+		if _, err := s.to.Write(sent); err != nil {
 			return 0, err
 		}
 		return len(p), nil

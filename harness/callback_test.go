@@ -522,7 +522,7 @@ func TestLogLines(t *testing.T) {
 
 // TestFewLines: without a logger the default one gets warnings and lines about the connection, and nothing else.
 func TestFewLines(t *testing.T) {
-	kept, said := linesOf(t)
+	kept, logged := linesOf(t)
 	was := slog.Default()
 	slog.SetDefault(kept)
 	defer slog.SetDefault(was)
@@ -533,7 +533,7 @@ func TestFewLines(t *testing.T) {
 	for lines.Busy() {
 		lines.Flush(context.Background())
 	}
-	if got := strings.Join(said(), "; "); got != `level=INFO msg="broker back"; level=WARN msg=fenced` {
+	if got := strings.Join(logged(), "; "); got != `level=INFO msg="broker back"; level=WARN msg=fenced` {
 		t.Errorf("without a logger: %s", got)
 	}
 }

@@ -474,7 +474,7 @@ func TestUnattendedOnce(t *testing.T) {
 	cancel()
 	wantErr(t, got(t, gaveUp).err, context.Canceled)
 	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
-	said := func(after string) (n int) {
+	count := func(after string) (n int) {
 		check(t, s.Append(w.ctx,
 			events.MessageAccepted{Message: after, Synthetic: true, Content: json.RawMessage(`"x"`)}))
 		for _, c := range must[[]events.Commit](t)(w.bus.Log.Read(w.ctx, ref("s"), 0)) {
@@ -488,7 +488,7 @@ func TestUnattendedOnce(t *testing.T) {
 	}
 	_, err := turn.Ask(over, p)
 	wantErr(t, err, context.Canceled)
-	if n := said("m1"); n != 1 {
+	if n := count("m1"); n != 1 {
 		t.Errorf("said %d times after an Ask that did not begin", n)
 	}
 
@@ -498,7 +498,7 @@ func TestUnattendedOnce(t *testing.T) {
 	check(t, got(t, waits).err)
 	_, err = turn.Ask(w.ctx, p)
 	wantErr(t, err, harness.ErrClosedID)
-	if n := said("m2"); n != 1 || w.state("s").Prompts["p1"].Unattended {
+	if n := count("m2"); n != 1 || w.state("s").Prompts["p1"].Unattended {
 		t.Errorf("said %d times after an Ask of what the agent has", n)
 	}
 }

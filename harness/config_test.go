@@ -117,11 +117,11 @@ func TestConnectRefused(t *testing.T) {
 func linesOf(t *testing.T) (*slog.Logger, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
-	var said []string
+	var logged []string
 	h := slog.NewTextHandler(writerFunc(func(p []byte) {
 		mu.Lock()
 		defer mu.Unlock()
-		said = append(said, strings.TrimSpace(string(p)))
+		logged = append(logged, strings.TrimSpace(string(p)))
 	}), &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "id" || a.Key == "entity" {
 			return slog.Attr{}
@@ -131,14 +131,14 @@ func linesOf(t *testing.T) (*slog.Logger, func() []string) {
 	return slog.New(h), func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return append([]string(nil), said...)
+		return append([]string(nil), logged...)
 	}
 }
 
 // TestConnectLogsWhatItWaitsFor: a program without a logger of its own says after a second what it waits for, once, and
 // that it was connected. A broker without a cell is waited for, too: `holdfast up` makes it a moment after it listens.
 func TestConnectLogsWhatItWaitsFor(t *testing.T) {
-	log, said := linesOf(t)
+	log, logged := linesOf(t)
 	was := slog.Default()
 	slog.SetDefault(log)
 	defer slog.SetDefault(was)
@@ -154,14 +154,14 @@ func TestConnectLogsWhatItWaitsFor(t *testing.T) {
 	}()
 	want := []string{fmt.Sprintf("level=WARN msg=\"still trying: no broker answers at %s: nothing listens there: "+
 		"start one with `holdfast up`, or give the address of another one\"", s.URL())}
-	natstest.Until(t, "the first line", func() bool { return len(said()) > 0 })
+	natstest.Until(t, "the first line", func() bool { return len(logged()) > 0 })
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("said after %s: a broker that starts at the same time is no trouble", took)
 	}
 	natstest.Restart(t, s)
 	want = append(want, fmt.Sprintf("level=WARN msg=\"still trying: the broker at %s has no cell \\\"hf\\\": "+
 		"`holdfast up`, or the first service that runs there, makes it; else correct the prefix\"", s.URL()))
-	natstest.Until(t, "the second line", func() bool { return len(said()) > 1 })
+	natstest.Until(t, "the second line", func() bool { return len(logged()) > 1 })
 	// makes the cell
 	natstest.Bus(t, s)
 	h := <-connected
@@ -169,11 +169,11 @@ func TestConnectLogsWhatItWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = append(want, fmt.Sprintf("level=INFO msg=\"connected to %s\"", s.URL()))
-	natstest.Until(t, "the last line", func() bool { return len(said()) > 2 })
+	natstest.Until(t, "the last line", func() bool { return len(logged()) > 2 })
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := said(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := logged(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("said\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

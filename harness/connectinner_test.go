@@ -53,15 +53,15 @@ func TestConnectToAnEmbeddedBroker(t *testing.T) {
 
 // TestWaitLogsEachReasonOnce: attempts that fail for the same reason are one line.
 func TestWaitLogsEachReasonOnce(t *testing.T) {
-	var said strings.Builder
-	w := newWait(Config{ID: "a"}.withDefaults(), zerolog.New(&said))
+	var logged strings.Builder
+	w := newWait(Config{ID: "a"}.withDefaults(), zerolog.New(&logged))
 	w.timer.Stop()
 	w.long = true
 	for range 3 {
 		w.note(bus.ErrUnreachable)
 		w.note(ErrNoCell)
 	}
-	if n := strings.Count(said.String(), "still trying"); n != 2 {
-		t.Errorf("said %d times, want 2: %s", n, said.String())
+	if n := strings.Count(logged.String(), "still trying"); n != 2 {
+		t.Errorf("said %d times, want 2: %s", n, logged.String())
 	}
 }

@@ -361,8 +361,8 @@ func TestReadyInDoubt(t *testing.T) {
 	}
 	l.down.Store(false)
 	natstest.Until(t, "the lease to say ready", func() bool {
-		said, _ := w.lease(h.Incarnation())
-		return said.State == "ready"
+		record, _ := w.lease(h.Incarnation())
+		return record.State == "ready"
 	})
 }
 

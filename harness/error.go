@@ -161,12 +161,12 @@ func (e *ProviderError) Error() string {
 // failureOf returns an error as a failure. An error that does not say what it is, is classified by its words.
 func failureOf(err error) (events.Failure, bool) {
 	if f, ok := errors.AsType[*FailureError](err); ok {
-		said := f.Failure
-		said.Text = clip(said.Text)
-		if len(said.Kind) > failureTextMax {
-			said.Kind = failure.Unknown
+		failed := f.Failure
+		failed.Text = clip(failed.Text)
+		if len(failed.Kind) > failureTextMax {
+			failed.Kind = failure.Unknown
 		}
-		return said, f.HadOutput
+		return failed, f.HadOutput
 	}
 	if p, ok := errors.AsType[*ProviderError](err); ok {
 		return failure.Classify(p.Raw), p.HadOutput
@@ -182,8 +182,8 @@ func failureOf(err error) (events.Failure, bool) {
 // failureOfHandler returns the error of a handler as a failure: an error of no known kind is a mistake in the agent.
 func failureOfHandler(err error) (events.Failure, bool) {
 	f, hadOutput := failureOf(err)
-	_, says := errors.AsType[*FailureError](err)
-	if _, provider := errors.AsType[*ProviderError](err); says || provider {
+	_, named := errors.AsType[*FailureError](err)
+	if _, provider := errors.AsType[*ProviderError](err); named || provider {
 		return f, hadOutput
 	}
 	switch {

@@ -30,7 +30,7 @@ func (s *Session) askUnlessLongAgo(ctx context.Context, t *Turn, p Prompt) (Answ
 	if was.Seq == 0 || !s.mayHaveForgotten(p.ID) {
 		return s.ask(ctx, t, p)
 	}
-	return s.longAgo(ctx, p, turn, was, asked)
+	return s.forgottenAnswer(ctx, p, turn, was, asked)
 }
 
 // mayHaveForgotten reports whether the state of the session has no prompt with this id, and may have forgotten one.
@@ -45,8 +45,8 @@ func (s *Session) mayHaveForgotten(prompt string) bool {
 	return s.st.Prompts[prompt] == nil && !ended && !carried && forgets(s.st, 0)
 }
 
-// longAgo returns how a prompt was settled that the state of the session has forgotten.
-func (s *Session) longAgo(ctx context.Context, p Prompt, turn string, was session.Ending, asked uint64) (Answer,
+// forgottenAnswer returns how a prompt was settled that the state of the session has forgotten.
+func (s *Session) forgottenAnswer(ctx context.Context, p Prompt, turn string, was session.Ending, asked uint64) (Answer,
 	error) {
 	closed := fmt.Errorf("%w: prompt %s in %s", ErrClosedID, p.ID, s.ref)
 	s.mu.Lock()

@@ -228,22 +228,22 @@ func TestLeaseStateIsStarting(t *testing.T) {
 	release := harness.Mute(s)
 	w.dropLease(h)
 	// by revision
-	said := map[uint64]string{}
+	written := map[uint64]string{}
 	check := func() {
 		check(t, w.bus.KV.List(w.ctx, kv.Leases, events.HarnessLeaseKeys(me), func(e kv.Entry) error {
 			var l leased
 			check(t, json.Unmarshal(e.Value, &l))
 			if l.Incarnation != first {
-				said[e.Rev] = l.State
+				written[e.Rev] = l.State
 			}
 			return nil
 		}))
 	}
 	natstest.Until(t, "the new lease to be renewed", func() bool {
 		check()
-		return len(said) >= 2
+		return len(written) >= 2
 	})
-	for rev, state := range said {
+	for rev, state := range written {
 		if state != "starting" {
 			t.Errorf("revision %d says %s", rev, state)
 		}

@@ -54,10 +54,10 @@ func TestAskOfAPromptThatCannotBeAdopted(t *testing.T) {
 		}
 		natstest.Until(t, "the Ask to look at the prompt", func() bool { return Waiting(x.s) == 1 })
 		x.s.mu.Lock()
-		look := x.s.queue[0]
+		head := x.s.queue[0]
 		x.s.queue = nil
-		_, err := look.check(x.s.st)
-		x.s.finish(look, err)
+		_, err := head.check(x.s.st)
+		x.s.finish(head, err)
 		x.s.mu.Unlock()
 		natstest.Until(t, "the adoption to wait", func() bool { return Waiting(x.s) == 1 })
 		x.s.mu.Lock()
@@ -311,8 +311,8 @@ func TestAProcessEndsOnce(t *testing.T) {
 	if replace(x.h); x.h.ctx.Err() != nil {
 		t.Errorf("it leaves, and ended with %v", context.Cause(x.h.ctx))
 	}
-	var said strings.Builder
-	y := newInside(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+	var logged strings.Builder
+	y := newInside(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
 	for range 2 {
 		replace(y.h)
 	}
@@ -320,7 +320,7 @@ func TestAProcessEndsOnce(t *testing.T) {
 		t.Errorf("ended with %v", context.Cause(y.h.ctx))
 	}
 	y.h.lines.flush(y.ctx)
-	if n := strings.Count(said.String(), "superseded"); n != 1 {
-		t.Errorf("it ended %d times:\n%s", n, said.String())
+	if n := strings.Count(logged.String(), "superseded"); n != 1 {
+		t.Errorf("it ended %d times:\n%s", n, logged.String())
 	}
 }

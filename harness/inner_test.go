@@ -1077,11 +1077,11 @@ func TestLastWordIsSentAgain(t *testing.T) {
 	x.turn(StartOptions{ID: "t1"})
 	x.s.writing <- struct{}{}
 	ctx, cancel := context.WithCancel(x.ctx)
-	said := make(chan error, 1)
-	go func() { said <- x.s.appendLast(ctx, nil, events.TurnCompleted{Turn: "t1"}) }()
+	result := make(chan error, 1)
+	go func() { result <- x.s.appendLast(ctx, nil, events.TurnCompleted{Turn: "t1"}) }()
 	natstest.Until(t, "the end to wait", func() bool { return Waiting(x.s) == 1 })
 	cancel()
-	if err := <-said; !errors.Is(err, ErrPending) {
+	if err := <-result; !errors.Is(err, ErrPending) {
 		t.Fatalf("got %v", err)
 	}
 	x.s.mu.Lock()

@@ -126,7 +126,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 // turn. A start is not refused if what it takes is newer than the stop, or if a person has requested a turn since.
 func TestStopWhileTheLeaseIsLost(t *testing.T) {
 	own := harness.StartOptions{ID: "t1", Synthetic: true, Options: "go on"}
-	said := harness.StartOptions{ID: "t1", Synthetic: true, Content: "x"}
+	options := harness.StartOptions{ID: "t1", Synthetic: true, Content: "x"}
 	queued := harness.StartOptions{ID: "t1", Message: "m1"}
 	later := events.MessageAccepted{Message: "m2", By: "ada"}
 	request := func(turn string) events.Fact {
@@ -141,7 +141,7 @@ func TestStopWhileTheLeaseIsLost(t *testing.T) {
 	}{
 		"a queued message":                  {queued, "", nil, true},
 		"a turn of the agent":               {own, "", nil, true},
-		"a message of the agent":            {said, "", nil, true},
+		"a message of the agent":            {options, "", nil, true},
 		"a person's message":                {harness.StartOptions{ID: "t1", Content: "and this"}, "", nil, false},
 		"a message from after the stop":     {harness.StartOptions{ID: "t1", Message: "m2"}, ada, later, false},
 		"a message from before the stop":    {queued, ada, later, true},
@@ -521,8 +521,8 @@ func TestReadyOutlivesALostLease(t *testing.T) {
 			}
 			// a slow machine loses it once more
 			natstest.Until(t, "the lease to say ready", func() bool {
-				said, _ := w.lease(h.Incarnation())
-				return said.State == "ready"
+				record, _ := w.lease(h.Incarnation())
+				return record.State == "ready"
 			})
 			check(t, h.Close(w.ctx))
 		})

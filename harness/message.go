@@ -224,7 +224,7 @@ const outputMax = events.DataBytesMax - 4<<10
 // outputOf returns the output to store in a fact: output that is too large goes to the object store, and so does output
 // that looks like the reference to an object.
 func (s *Session) outputOf(ctx context.Context, output json.RawMessage) (json.RawMessage, error) {
-	if _, looks := referred(output); len(output) <= outputMax && !looks {
+	if _, matches := referred(output); len(output) <= outputMax && !matches {
 		return output, nil
 	}
 	name, err := s.h.bus.Objects.Put(ctx, s.ref, output)
@@ -250,11 +250,11 @@ func referred(output json.RawMessage) (name string, ok bool) {
 // content of an object in place of its name.
 func (s *Session) output(ctx context.Context, call string, f events.ToolCompleted) (json.RawMessage, error) {
 	if f.Synthetic {
-		var said struct {
+		var body struct {
 			Answers json.RawMessage `json:"answers"`
 		}
-		if json.Unmarshal(f.Output, &said) == nil && said.Answers != nil {
-			return said.Answers, nil
+		if json.Unmarshal(f.Output, &body) == nil && body.Answers != nil {
+			return body.Answers, nil
 		}
 		return f.Output, nil
 	}

@@ -469,7 +469,7 @@ func TestReclaimingRecordsWhatIsUnattended(t *testing.T) {
 	facts, err := claim()
 	var unattended []string
 	for _, f := range facts {
-		if f, says := f.(events.PromptUnattended); says {
+		if f, ok := f.(events.PromptUnattended); ok {
 			unattended = append(unattended, f.Prompt)
 		}
 	}

@@ -453,10 +453,10 @@ func (s *Session) readAnswer(ctx context.Context, p Prompt, seq uint64) (Answer,
 	// by containment: no fact says more
 	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason}
 	for i := range c.Events {
-		said, id := settlement(c.Events[i].Fact)
+		found, id := settlement(c.Events[i].Fact)
 		// "": long ago, the session keeps no ending of it
-		if id == prompt && (said.Status == a.Status || a.Status == "") {
-			a = said
+		if id == prompt && (found.Status == a.Status || a.Status == "") {
+			a = found
 		}
 	}
 	if a.Status == "" {

@@ -181,12 +181,12 @@ type leaderless struct {
 
 // Write implements [io.Writer].
 func (l leaderless) Write(p []byte) (int, error) {
-	said := p
+	asked := p
 	if l.armed.Load() && bytes.Contains(p, []byte("HPUB hf.log.")) && !bytes.Contains(p, []byte("session.claimed")) {
 		l.refused.Add(1)
-		said = bytes.ReplaceAll(p, []byte("HPUB hf.log."), []byte("HPUB no.log."))
+		asked = bytes.ReplaceAll(p, []byte("HPUB hf.log."), []byte("HPUB no.log."))
 	}
-	if _, err := l.to.Write(said); err != nil {
+	if _, err := l.to.Write(asked); err != nil {
 		return 0, err
 	}
 	return len(p), nil

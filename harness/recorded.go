@@ -151,15 +151,15 @@ type logIndex struct {
 type turnOf struct{ message, ofTurn string }
 
 // inLog calls look with what the log of the session has now.
-func (t *Turn) inLog(ctx context.Context, look func(*logIndex)) error {
-	return t.s.inLog(ctx, t.id, look)
+func (t *Turn) inLog(ctx context.Context, read func(*logIndex)) error {
+	return t.s.inLog(ctx, t.id, read)
 }
 
 // inLog calls look with what the log of the session has now. The fold decides which facts count, so that the facts
 // of a process that was fenced change nothing. The index is kept for the session, so each commit is read once. A large
 // one is dropped when the next turn looks for something, and the log is read again. turn is "" for a look outside of
 // any turn.
-func (s *Session) inLog(ctx context.Context, turn string, look func(*logIndex)) error {
+func (s *Session) inLog(ctx context.Context, turn string, read func(*logIndex)) error {
 	select {
 	case s.indexing <- struct{}{}:
 	case <-ctx.Done():
@@ -181,7 +181,7 @@ func (s *Session) inLog(ctx context.Context, turn string, look func(*logIndex)) 
 	if err != nil {
 		return about(translate(err), "read %s", s.ref)
 	}
-	look(s.index)
+	read(s.index)
 	return nil
 }
 

@@ -78,11 +78,11 @@ func TestGoneAfterARelease(t *testing.T) {
 }
 
 // givenMeanwhile gives the session to the program when its release waits to be stored.
-func (x *inside) givenMeanwhile(do func() (bool, error)) (said bool, err error) {
+func (x *inside) givenMeanwhile(do func() (bool, error)) (result bool, err error) {
 	release, done := Mute(x.s), make(chan struct{})
 	go func() {
 		defer close(done)
-		said, err = do()
+		result, err = do()
 	}()
 	natstest.Until(x.t, "the release to wait", func() bool { return Waiting(x.s) > 0 })
 	x.s.mu.Lock()
@@ -90,5 +90,5 @@ func (x *inside) givenMeanwhile(do func() (bool, error)) (said bool, err error) 
 	x.s.mu.Unlock()
 	release()
 	<-done
-	return said, err
+	return result, err
 }

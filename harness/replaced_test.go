@@ -235,7 +235,7 @@ func TestAProcessThatIsNewestAgainContinues(t *testing.T) {
 // TestASleepingProcessLearnsThatItWasReplaced (R6): the connection of a process without anything to do stands still, or
 // is cut, while a newer process claims its session. The nudge is lost. Its lease is in date all the time.
 func TestASleepingProcessLearnsThatItWasReplaced(t *testing.T) {
-	for name, sleep := range map[string]func(l *line) (wake func()){
+	for name, sleep := range map[string]func(l *line) (resume func()){
 		"its connection was cut": func(l *line) func() {
 			l.down.Store(true)
 			l.cut()
@@ -255,10 +255,10 @@ func TestASleepingProcessLearnsThatItWasReplaced(t *testing.T) {
 			must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
 			out := w.works(old, harness.Worker{})
 			natstest.Until(t, "the log to be followed", func() bool { return harness.Following(old) })
-			wake := sleep(l)
+			resume := sleep(l)
 			newer := w.connect()
 			w.claimSilently("s", newer.Incarnation())
-			wake()
+			resume()
 			w.wantReplaced(old, newer.Incarnation())
 			wantErr(t, <-out, harness.ErrFenced)
 		})

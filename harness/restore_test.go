@@ -84,7 +84,7 @@ func TestANewProcessIsNewerAfterARestore(t *testing.T) {
 // TestTheLossOfTheTicketsReplacesNoNewProcess: the bucket of tickets and leases is lost. The next process of an
 // exclusive harness gets the sessions of the one before it, whether that lives or not, and the latter ends.
 func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
-	for name, lives := range map[string]bool{"the process before it is dead": false, "it lives": true} {
+	for name, alive := range map[string]bool{"the process before it is dead": false, "it lives": true} {
 		t.Run(name, func(t *testing.T) {
 			// it mostly waits
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
 				must[*harness.Session](t)(old.Open(w.ctx, id, harness.OpenOptions{}))
 			}
 			was := old.Incarnation()
-			if !lives {
+			if !alive {
 				old.Abandon()
 			}
 			w.loseTickets()
@@ -108,7 +108,7 @@ func TestTheLossOfTheTicketsReplacesNoNewProcess(t *testing.T) {
 			if st := w.state("s"); st.Incarnation != next.Incarnation() || !session.Older(was, st.Incarnation) {
 				t.Errorf("owned by %s, want %s", st.Incarnation, next.Incarnation())
 			}
-			if lives {
+			if alive {
 				w.wantReplaced(old, next.Incarnation())
 			}
 			must[*harness.Session](t)(next.Claim(w.ctx, "other"))

@@ -70,13 +70,13 @@ func (x *inside) countKinds() map[events.Kind]int {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	said := map[events.Kind]int{}
+	counts := map[events.Kind]int{}
 	for i := range cs {
 		for _, e := range cs[i].Events {
-			said[e.Kind]++
+			counts[e.Kind]++
 		}
 	}
-	return said
+	return counts
 }
 
 // TestTheAnswerThatAnAskReturns: a first Ask has given up, and the fact about that is not stored yet. A second Ask
@@ -109,9 +109,9 @@ func TestTheAnswerThatAnAskReturns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				said := x.countKinds()
-				if (said["prompt.unattended"] == 0) == ends || said["prompt.delivered"] > 0 != (!ends && !background) {
-					t.Errorf("stored are %v", said)
+				n := x.countKinds()
+				if (n["prompt.unattended"] == 0) == ends || n["prompt.delivered"] > 0 != (!ends && !background) {
+					t.Errorf("stored are %v", n)
 				}
 				if len(x.s.returning) > 0 || len(x.s.waiters) > 0 {
 					t.Errorf("returning %v, waiting %v", x.s.returning, x.s.waiters)

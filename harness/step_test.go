@@ -375,10 +375,10 @@ func TestStepLargeResult(t *testing.T) {
 	w := newWorld(t)
 	turn := w.begins(w.connect())
 	large := strings.Repeat("x", 3*events.CommitBytesMax)
-	looks := map[string]string{"$ref": events.ObjectName(ref("s"), []byte("not there"))}
+	refs := map[string]string{"$ref": events.ObjectName(ref("s"), []byte("not there"))}
 	_, err := harness.Step(w.ctx, turn, "large", func(context.Context) (string, error) { return large, nil })
 	check(t, err)
-	_, err = harness.Step(w.ctx, turn, "looks", func(context.Context) (map[string]string, error) { return looks, nil })
+	_, err = harness.Step(w.ctx, turn, "looks", func(context.Context) (map[string]string, error) { return refs, nil })
 	check(t, err)
 	s, turn := w.after()
 	var c counter
@@ -389,7 +389,7 @@ func TestStepLargeResult(t *testing.T) {
 		_, err := c.run(ctx)
 		return nil, err
 	})
-	if err != nil || got["$ref"] != looks["$ref"] {
+	if err != nil || got["$ref"] != refs["$ref"] {
 		t.Errorf("got %v, %v", got, err)
 	}
 	c.wants(t, 0)

@@ -49,11 +49,11 @@ func TestEndThatIsRefused(t *testing.T) {
 				x.mustRelay(events.CompactionStarted{Compaction: "k1"})
 			}
 			x.s.writing <- struct{}{}
-			said := make(chan error, 1)
-			go func() { said <- c.do(x) }()
+			result := make(chan error, 1)
+			go func() { result <- c.do(x) }()
 			natstest.Until(t, "the end to wait", func() bool { return Waiting(x.s) == 1 })
 			x.refuses()
-			if err := <-said; !errors.Is(err, ErrFull) {
+			if err := <-result; !errors.Is(err, ErrFull) {
 				t.Errorf("Work got %v, want %v", err, ErrFull)
 			}
 			if n := Kept(x.s); n != 1 {
@@ -81,10 +81,10 @@ func TestResultThatIsRefused(t *testing.T) {
 			return 7, nil
 		})
 	}
-	said := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := step(func() { x.s.writing <- struct{}{} })
-		said <- err
+		result <- err
 	}()
 	x.queued(1)
 	natstest.Until(t, "the result to wait", func() bool {
@@ -93,7 +93,7 @@ func TestResultThatIsRefused(t *testing.T) {
 		return len(x.s.st.Tools) == 1 && len(x.s.queue) == 1
 	})
 	x.refuses()
-	if err := <-said; !errors.Is(err, ErrFull) {
+	if err := <-result; !errors.Is(err, ErrFull) {
 		t.Errorf("the step got %v, want %v", err, ErrFull)
 	}
 	<-x.s.writing
@@ -119,14 +119,14 @@ func TestEndInAFullBuffer(t *testing.T) {
 // turn ends all the same. A failure that the program appends without a kind gets one, too.
 func TestFailuresThatCannotBeStored(t *testing.T) {
 	huge := strings.Repeat("x", events.DataBytesMax+1)
-	said := func(kind, text string) error { return &FailureError{Failure: events.Failure{Kind: kind, Text: text}} }
+	failed := func(kind, text string) error { return &FailureError{Failure: events.Failure{Kind: kind, Text: text}} }
 	for name, c := range map[string]struct {
 		cause, err error
 		kind       string
 	}{
-		"no kind":      {nil, said("", "x"), failure.Unknown},
-		"a long text":  {nil, said(failure.RateLimit, huge), failure.RateLimit},
-		"a long kind":  {nil, said(huge, "x"), failure.Unknown},
+		"no kind":      {nil, failed("", "x"), failure.Unknown},
+		"a long text":  {nil, failed(failure.RateLimit, huge), failure.RateLimit},
+		"a long kind":  {nil, failed(huge, "x"), failure.Unknown},
 		"a lost lease": {ErrLeaseLost, errors.New(huge), failureLeaseLost},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -581,11 +581,11 @@ func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) 
 // adopted, wholly or a call of it, is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
 	p, t := st.Pending.Turn, st.Turn
-	nobodyRuns := t == nil || !st.Runs(t.ID)
+	idle := t == nil || !st.Runs(t.ID)
 	if st.Pending.Compaction != nil {
-		return compactions && nobodyRuns
+		return compactions && idle
 	}
-	return turns && p != nil && !st.Compaction.Running() && nobodyRuns
+	return turns && p != nil && !st.Compaction.Running() && idle
 }
 
 // taking is what is said to take it.

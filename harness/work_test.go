@@ -578,10 +578,10 @@ func TestWorkIsCheckedAgain(t *testing.T) {
 	w.request("s", "t1", "hello")
 	other := w.connect(pool)
 	s := must[*harness.Session](t)(other.Claim(w.ctx, "s"))
-	looked, taken := make(chan struct{}, 8), make(chan string, 1)
+	checked, taken := make(chan struct{}, 8), make(chan string, 1)
 	w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
 		if turn.Session().ID() == "marker" {
-			looked <- struct{}{}
+			checked <- struct{}{}
 		} else {
 			taken <- turn.ID()
 		}
@@ -590,7 +590,7 @@ func TestWorkIsCheckedAgain(t *testing.T) {
 	w.released(h, "marker")
 	w.request("marker", "t1", "x")
 	// s was read as well: its nudge came before
-	<-looked
+	<-checked
 	w.until("s", "it to be left alone", func(st *session.State) bool { return st.Owned && st.Pending.Turn != nil })
 	check(t, s.Release(w.ctx, ""))
 	select {
@@ -624,7 +624,7 @@ func TestOptionsThatCannotBeStored(t *testing.T) {
 		},
 	})
 	for _, id := range []string{"own", "free"} {
-		for turn, says := range map[string]string{"large": fmt.Sprint(events.OptionsBytesMax),
+		for turn, options := range map[string]string{"large": fmt.Sprint(events.OptionsBytesMax),
 			"none": "unsupported type"} {
 			w.request(id, turn, "hello")
 			st := w.until(id, "turn "+turn+" to fail", func(st *session.State) bool {
@@ -632,7 +632,7 @@ func TestOptionsThatCannotBeStored(t *testing.T) {
 			})
 			l := st.LastTurn
 			if l.Outcome != session.OutcomeFailed || l.Error.Kind != failure.RuntimeNotReady ||
-				!strings.Contains(l.Error.Text, says) || st.Ignored.Count != 0 {
+				!strings.Contains(l.Error.Text, options) || st.Ignored.Count != 0 {
 				t.Errorf("%s in %s: %+v %+v", turn, id, l, l.Error)
 			}
 		}
@@ -727,14 +727,14 @@ func TestWorkRunsWhatOpenAdopted(t *testing.T) {
 			w.begins(w.connect())
 			h := w.connect()
 			turn := get(w, must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{})))
-			looked := make(chan string, 2)
+			checked := make(chan string, 2)
 			w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
-				looked <- turn.Session().ID()
+				checked <- turn.Session().ID()
 				return nil
 			}})
 			w.released(h, "marker")
 			w.request("marker", "t9", "x")
-			if id := <-looked; id != "marker" {
+			if id := <-checked; id != "marker" {
 				t.Errorf("Work runs the turn of %s", id)
 			}
 			check(t, turn.Complete(w.ctx, ""))

@@ -330,25 +330,25 @@ func TestStrangeLines(t *testing.T) {
 		strings.Repeat("[", 20_000)}
 	for _, from := range []Side{Editor, Agent} {
 		w := newWorld(t, agent.ContentTitles)
-		say := w.editor
+		send := w.editor
 		if from == Agent {
-			say = w.agent
+			send = w.agent
 		}
 		for _, line := range refused {
-			say(line)
+			send(line)
 		}
 		if r := w.proxy.Report(); len(w.lines) > 0 || r.Refused != len(refused) {
 			t.Errorf("%s: %s passed; %+v", from, w.lines, r)
 		}
 		for _, line := range passes {
-			say(line)
+			send(line)
 		}
 		if got := w.to(other(from)); !slices.Equal(got, passes) || len(w.facts) > 0 {
 			t.Errorf("%s: passed %.200q", from, got)
 		}
-		say(`{"id":99,"result":{}}`)
-		say(`{"id":"1","result":{}}`)
-		say(`{"id":-1,"error":{}}`)
+		send(`{"id":99,"result":{}}`)
+		send(`{"id":"1","result":{}}`)
+		send(`{"id":-1,"error":{}}`)
 		if r := w.proxy.Report(); r.Late != 3 {
 			t.Errorf("%s: replies to nothing: %+v", from, r)
 		}

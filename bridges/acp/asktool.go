@@ -385,19 +385,19 @@ func (t *AskTool) answered(a toolAnswered) {
 	if c == nil {
 		return
 	}
-	said, failed := a.Error, a.Error != ""
+	reply, failed := a.Error, a.Error != ""
 	result := members(a.Result)
 	switch text(result["action"]) {
 	case actionAccept:
 		answer := members(result["content"])["answer"]
-		said = firstOf(text(answer), string(answer), "The user gave no answer.")
+		reply = firstOf(text(answer), string(answer), "The user gave no answer.")
 	case actionDecline:
-		said = "The user declined to answer."
+		reply = "The user declined to answer."
 	case actionCancel:
-		said, failed = "The question was withdrawn.", true
+		reply, failed = "The question was withdrawn.", true
 	}
 	t.writeLine(replyTo(c.id, "result", encode(map[string]any{"isError": failed,
-		"content": []map[string]string{{"type": "text", "text": said}}})))
+		"content": []map[string]string{{"type": "text", "text": reply}}})))
 }
 
 // finish takes a call out of those that wait; nil if it does not wait.

@@ -70,14 +70,14 @@ func TestHiddenAnswerOfTheDead(t *testing.T) {
 		a := w.revive()
 		w.person(id, events.PromptAnswered{Prompt: id, By: "ada", Answers: []events.Answer{answer}})
 		a.run()
-		said := strings.Join(w.to(Agent), "\n")
+		output := strings.Join(w.to(Agent), "\n")
 		for _, words := range want {
-			if !strings.Contains(said, words) {
-				t.Errorf("permission %t: %q is missing: %s", permission, words, said)
+			if !strings.Contains(output, words) {
+				t.Errorf("permission %t: %q is missing: %s", permission, words, output)
 			}
 		}
-		if strings.Contains(said, "option 2") {
-			t.Errorf("the agent reads the number of an option: %s", said)
+		if strings.Contains(output, "option 2") {
+			t.Errorf("the agent reads the number of an option: %s", output)
 		}
 	}
 }

@@ -135,10 +135,10 @@ func TestSeveralPromptsOfATurn(t *testing.T) {
 		}
 	}
 	a.run()
-	said := a.log[len(a.log)-1]
-	if !strings.Contains(said, "make all") || !strings.Contains(said, "make test") || w.count(Agent,
+	line := a.log[len(a.log)-1]
+	if !strings.Contains(line, "make all") || !strings.Contains(line, "make test") || w.count(Agent,
 		methodPrompt) != 2 {
-		t.Errorf("the agent read %s", said)
+		t.Errorf("the agent read %s", line)
 	}
 	if w.last(Editor) != fmt.Sprintf(agentEnd, "2") || len(w.open()) > 0 {
 		t.Errorf("the editor got %s; open %v", w.last(Editor), w.open())
@@ -269,7 +269,7 @@ func TestGrantOfAnotherOption(t *testing.T) {
 // TestKilledBeforeItAsksAgain kills the next process between the answer and its request: the decision still counts, and
 // the process behind it reads the answer unless the other one has worked on it.
 func TestKilledBeforeItAsksAgain(t *testing.T) {
-	for _, heard := range []string{"", agentCall, notify(`"sessionUpdate":"plan"`),
+	for _, sent := range []string{"", agentCall, notify(`"sessionUpdate":"plan"`),
 		notify(`"sessionUpdate":"agent_thought_chunk"`), notify(`"sessionUpdate":"agent_message_chunk"`),
 		strings.NewReplacer(`"c1"`, `"c2"`, "make all", "make test").Replace(agentAsks)} {
 		w := asked(t)
@@ -278,8 +278,8 @@ func TestKilledBeforeItAsksAgain(t *testing.T) {
 		a.seen--
 		a.budget = 2
 		a.run()
-		if heard != "" {
-			w.agent(heard)
+		if sent != "" {
+			w.agent(sent)
 		}
 		w.kill(func() { w.decide() })
 		a = start(w)
@@ -287,11 +287,11 @@ func TestKilledBeforeItAsksAgain(t *testing.T) {
 		a.asks = agentAsks
 		a.run()
 		again := strings.Contains(strings.Join(a.log, ""), "make all. The user has now answered")
-		if again != (heard == "") || w.count(Editor, `"title":"make all"`) != 1 {
-			t.Errorf("behind %q: read again %v; %v", heard, again, w.to(Editor))
+		if again != (sent == "") || w.count(Editor, `"title":"make all"`) != 1 {
+			t.Errorf("behind %q: read again %v; %v", sent, again, w.to(Editor))
 		}
 		if len(w.open()) > 0 || w.last(Editor) != fmt.Sprintf(agentEnd, "2") {
-			t.Errorf("behind %q: %v is open; %s", heard, w.open(), w.last(Editor))
+			t.Errorf("behind %q: %v is open; %s", sent, w.open(), w.last(Editor))
 		}
 	}
 }
@@ -360,7 +360,7 @@ func TestModes(t *testing.T) {
 			w.reply(m.method, result)
 		}
 	}
-	says := func(what string) func(w *world) { return func(w *world) { w.agent(notify(what)) } }
+	sends := func(what string) func(w *world) { return func(w *world) { w.agent(notify(what)) } }
 	const ok = `"result":{}`
 	for name, c := range map[string]struct {
 		before []func(w *world)
@@ -371,28 +371,28 @@ func TestModes(t *testing.T) {
 		"refused": {[]func(w *world){set(fmt.Sprintf(mode, "plan"), `"error":{}`)}, nil},
 		"two modes": {[]func(w *world){set(fmt.Sprintf(mode, "a"), ok), set(fmt.Sprintf(mode, "b"), ok)},
 			[]string{"mode b"}},
-		"the agent's": {[]func(w *world){says(`"sessionUpdate":"current_mode_update","currentModeId":"ask"`)},
+		"the agent's": {[]func(w *world){sends(`"sessionUpdate":"current_mode_update","currentModeId":"ask"`)},
 			[]string{"mode ask"}},
-		"older form": {[]func(w *world){says(`"sessionUpdate":"current_mode_update","modeId":"ask"`)},
+		"older form": {[]func(w *world){sends(`"sessionUpdate":"current_mode_update","modeId":"ask"`)},
 			[]string{"mode ask"}},
-		"no mode": {[]func(w *world){says(`"sessionUpdate":"current_mode_update"`)}, nil},
+		"no mode": {[]func(w *world){sends(`"sessionUpdate":"current_mode_update"`)}, nil},
 		"the agent's is last": {[]func(w *world){set(fmt.Sprintf(mode, "a"), ok),
-			says(`"sessionUpdate":"current_mode_update","currentModeId":"b"`)}, []string{"mode b"}},
-		"the editor's is last": {[]func(w *world){says(`"sessionUpdate":"current_mode_update","currentModeId":"b"`),
+			sends(`"sessionUpdate":"current_mode_update","currentModeId":"b"`)}, []string{"mode b"}},
+		"the editor's is last": {[]func(w *world){sends(`"sessionUpdate":"current_mode_update","currentModeId":"b"`),
 			set(fmt.Sprintf(mode, "a"), ok)}, []string{"mode a"}},
 		"order": {[]func(w *world){set(fmt.Sprintf(option, "x", "1"), ok), set(fmt.Sprintf(mode, "a"), ok),
 			set(fmt.Sprintf(option, "y", "2"), ok), set(fmt.Sprintf(option, "x", "3"), ok)},
 			[]string{"mode a", "y 2", "x 3"}},
-		"options of the agent": {[]func(w *world){says(`"sessionUpdate":"config_option_update","configOptions":[` +
+		"options of the agent": {[]func(w *world){sends(`"sessionUpdate":"config_option_update","configOptions":[` +
 			`{"id":"mode","currentValue":"read-only"},{"id":"model","currentValue":"m1"},{"id":"none"},` +
 			`{"id":"null","currentValue":null},{"currentValue":"x"},{"id":"b","type":"boolean","currentValue":true}]`)},
 			[]string{"mode read-only", "b true boolean"}}, // the model is the one that it began with
 		"options back": {[]func(w *world){set(fmt.Sprintf(option, "model", "m2"), ok),
-			says(`"sessionUpdate":"config_option_update","configOptions":[{"id":"model","currentValue":"m1"}]`)},
+			sends(`"sessionUpdate":"config_option_update","configOptions":[{"id":"model","currentValue":"m1"}]`)},
 			[]string{"model m1"}},
 		"in a result": {[]func(w *world){set(fmt.Sprintf(option, "x", "1"), `"result":{"configOptions":[{"id":"x",`+
 			`"currentValue":"1"},{"id":"z","currentValue":"9"}]}`),
-			says(`"sessionUpdate":"config_option_update","configOptions":[{"id":"z","currentValue":"9"}]`)},
+			sends(`"sessionUpdate":"config_option_update","configOptions":[{"id":"z","currentValue":"9"}]`)},
 			[]string{"x 1"}},
 		"a model": {[]func(w *world){set(`{"jsonrpc":"2.0","id":5,"method":"session/set_model","params":{`+
 			`"sessionId":"s1",`+

@@ -203,11 +203,11 @@ func (f *form) questions() []events.Question {
 
 // decideForm returns the fact for the editor's answer to an elicitation.
 func (q *prompt) decideForm(p *Proxy, result json.RawMessage) events.Fact {
-	said := members(result)
-	switch text(said["action"]) {
+	reply := members(result)
+	switch text(reply["action"]) {
 	case actionAccept:
 		return events.PromptAnswered{Prompt: q.id, By: byEditor,
-			Answers: q.form.answers(p.cfg.Content, members(said["content"]))}
+			Answers: q.form.answers(p.cfg.Content, members(reply["content"]))}
 	case actionDecline:
 		return events.PromptRejected{Prompt: q.id, By: byEditor}
 	}

@@ -57,10 +57,10 @@ func TestFormFromElsewhere(t *testing.T) {
 // TestNumbers checks which texts are numbers of JSON.
 func TestNumbers(t *testing.T) {
 	x := formField{kind: "number"}
-	for said, want := range map[string]string{"12": "12", "-1.50": "-1.50", "1e3": "1e3", "0x1p-2": `"0x1p-2"`,
+	for text, want := range map[string]string{"12": "12", "-1.50": "-1.50", "1e3": "1e3", "0x1p-2": `"0x1p-2"`,
 		"NaN": `"NaN"`, "1_000": `"1_000"`, "many": `"many"`, "": ""} {
-		if got := string(x.value(events.Answer{Text: said})); got != want {
-			t.Errorf("%q is %s, want %s", said, got, want)
+		if got := string(x.value(events.Answer{Text: text})); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
 }

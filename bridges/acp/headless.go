@@ -141,7 +141,7 @@ func (e *headless) serve(ctx context.Context) error {
 
 // turn hands a turn to the agent. The proxy records its end.
 func (e *headless) turn(ctx, turn context.Context, t *harness.Turn) error {
-	said, err := promptOf(turn, t)
+	prompt, err := promptOf(turn, t)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (e *headless) turn(ctx, turn context.Context, t *harness.Turn) error {
 	e.send(requestOf(id, methodPrompt, encode(struct {
 		Session string  `json:"sessionId"`
 		Prompt  []block `json:"prompt"`
-	}{e.Session, []block{{"text", said}}})))
+	}{e.Session, []block{{"text", prompt}}})))
 	var m message
 	select {
 	case m = <-reply:
@@ -204,8 +204,8 @@ func promptOf(ctx context.Context, t *harness.Turn) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if said := firstOf(text(content), string(content)); said != "" {
-			all = append(all, said)
+		if message := firstOf(text(content), string(content)); message != "" {
+			all = append(all, message)
 		}
 	}
 	if len(all) == 0 {

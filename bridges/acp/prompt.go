@@ -122,11 +122,11 @@ func (q *prompt) options(p *Proxy, raw json.RawMessage) []events.Option {
 			label = fmt.Sprintf("%s (%d)", name(id), n)
 		}
 		if len(options) < optionsMax {
-			said := label
+			shown := label
 			if p.cfg.Content.Hidden() {
-				said = firstOf(agent.Name(text(o["name"])), label)
+				shown = firstOf(agent.Name(text(o["name"])), label)
 			}
-			q.grants = append(q.grants, grant{id, label, said})
+			q.grants = append(q.grants, grant{id, label, shown})
 			options = append(options, events.Option{Label: label, Description: name(kind)})
 		}
 	}
@@ -280,23 +280,23 @@ type outcome struct {
 
 // chosen returns the result that chooses an option of a permission request; nil for another decision.
 func (q *prompt) chosen(a harness.Answer) json.RawMessage {
-	said := outcome{}
+	picked := outcome{}
 	switch a.Status {
 	case fold.Answered:
 		for _, answer := range a.Answers {
 			for _, g := range q.grants {
 				if slices.Contains(answer.Selected, g.label) {
-					said = outcome{"selected", g.id}
+					picked = outcome{"selected", g.id}
 				}
 			}
 		}
 	case fold.Rejected:
 		if q.reject != "" {
-			said = outcome{"selected", q.reject}
+			picked = outcome{"selected", q.reject}
 		}
 	}
-	if said.Outcome == "" {
+	if picked.Outcome == "" {
 		return nil
 	}
-	return encode(map[string]outcome{"outcome": said})
+	return encode(map[string]outcome{"outcome": picked})
 }

@@ -415,12 +415,12 @@ func (p *Proxy) choreDone(c chore, m message) {
 // reason in its data.
 func reasonOf(failed json.RawMessage) string {
 	f := members(failed)
-	said := text(f["message"])
+	message := text(f["message"])
 	more := firstOf(text(f["data"]), text(members(f["data"])["details"]))
-	if more == "" || more == said {
-		return said
+	if more == "" || more == message {
+		return message
 	}
-	return said + ": " + more
+	return message + ": " + more
 }
 
 func request(id uint64, method string, params json.RawMessage) []byte {
@@ -576,9 +576,9 @@ func (p *Proxy) TurnEnded(at time.Time, turn, why string) []Step {
 // goOn sends the next prompt of a turn: the decisions that the agent has not read, or that it was restarted. The reply
 // answers the editor's request.
 func (p *Proxy) goOn(s *session) {
-	said := textRestarted
+	output := textRestarted
 	if len(s.unread) > 0 {
-		said = strings.Join(s.unread, "\n")
+		output = strings.Join(s.unread, "\n")
 	}
 	s.current.lost = false
 	id := p.nextID()
@@ -590,7 +590,7 @@ func (p *Proxy) goOn(s *session) {
 	p.send(Agent, request(id, methodPrompt, encode(struct {
 		Session string  `json:"sessionId"`
 		Prompt  []block `json:"prompt"`
-	}{s.acp, []block{{"text", said}}})))
+	}{s.acp, []block{{"text", output}}})))
 }
 
 // atWork records that the agent works on the turn: it has read what it was sent.
@@ -603,7 +603,7 @@ func (s *session) atWork() {
 // decidedLost brings a decision about a prompt of a dead process to the present one: in words, and for a permission as
 // the reply to the next equal request.
 func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
-	s, said := q.s, q.inWords(a)
+	s, output := q.s, q.inWords(a)
 	if q.form == nil {
 		s.grants = append(s.grants, grantKept{q.key, a})
 	}
@@ -615,7 +615,7 @@ func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
 		// no turn waits for it
 		return
 	}
-	s.unread = append(s.unread, fmt.Sprintf(textAnswered, q.title, said))
+	s.unread = append(s.unread, fmt.Sprintf(textAnswered, q.title, output))
 	if s.current.lost && !p.waits(s) {
 		p.goOn(s)
 	}

@@ -29,7 +29,7 @@ func TestDeaf(t *testing.T) {
 	inATurn := io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","id":"turn","method":"session/prompt",`+
 		`"params":{"sessionId":"s1","prompt":[]}}`+"\n"), io.LimitReader(zeros{}, agent.LineBytesMax+(1<<20)),
 		silence())
-	var said kept
+	var output kept
 	for what, c := range map[string]struct {
 		script string
 		in     io.Reader
@@ -41,7 +41,7 @@ func TestDeaf(t *testing.T) {
 			`while [ $n -lt 300 ]; do echo "$line"; n=$((n+1)); done; touch ready; ` +
 			`while :; do echo "$line"; done`, silence(), deaf{}, ""},
 		"an editor with an endless line": {`touch ready; exec cat`, endless, io.Discard, agent.ErrLineTooLong.Error()},
-		"an endless line in a turn":      {`cat >/dev/null; exit 0`, inATurn, &said, agent.ErrLineTooLong.Error()},
+		"an endless line in a turn":      {`cat >/dev/null; exit 0`, inATurn, &output, agent.ErrLineTooLong.Error()},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -62,8 +62,8 @@ func TestDeaf(t *testing.T) {
 			if c.want == "" {
 				cancel()
 			}
-			if c.out == &said {
-				said.until(t, `"id":"turn","error":`)
+			if c.out == &output {
+				output.until(t, `"id":"turn","error":`)
 			}
 			select {
 			case err := <-ended:
@@ -111,7 +111,7 @@ func TestAFullQueue(t *testing.T) {
 }
 
 // dying is a run of an agent that ends with status 7 behind its first reply. Its next process runs the other script.
-func dying(t *testing.T, next string, out io.Writer, say func(string)) (r *Runner, dir string) {
+func dying(t *testing.T, next string, out io.Writer, warn func(string)) (r *Runner, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	script := `read line; if [ -e again ]; then ` + next + `; fi; touch again
@@ -122,7 +122,7 @@ func dying(t *testing.T, next string, out io.Writer, say func(string)) (r *Runne
 		`{"jsonrpc":"2.0","id":"x","method":"x","params":{}}`+"\n"), silence())
 	return &Runner{Command: agent.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: dir},
 		Harness: harness.Config{ID: "h", URL: "nats://127.0.0.1:1"}, Wait: time.Millisecond, Linger: time.Hour,
-		In: in, Out: out, Warn: say, Restarts: 1, restoreWait: 100 * time.Millisecond}, dir
+		In: in, Out: out, Warn: warn, Restarts: 1, restoreWait: 100 * time.Millisecond}, dir
 }
 
 // runs returns the end of a run.

@@ -110,8 +110,8 @@ type decision struct {
 	err    error
 }
 
-func newStore(cfg harness.Config, wait time.Duration, say func(string)) *store {
-	st := &store{cfg: cfg, wait: wait, warn: say, decided: make(chan decision), stops: make(chan stopped),
+func newStore(cfg harness.Config, wait time.Duration, warn func(string)) *store {
+	st := &store{cfg: cfg, wait: wait, warn: warn, decided: make(chan decision), stops: make(chan stopped),
 		up: make(chan struct{}), tried: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st

@@ -509,7 +509,7 @@ func (r *follower) learnDirectories(ctx context.Context, docs []*fold.State) map
 		id := d.Ref().Session
 		var s stored
 		err := r.api.get(ctx, &s, "", "session", id)
-		if _, said := errors.AsType[*statusError](err); err != nil && !said {
+		if _, replied := errors.AsType[*statusError](err); err != nil && !replied {
 			r.log.Warn("the directories of sessions are not known yet", "session", id, "err", err)
 			return all
 		}

@@ -154,7 +154,7 @@ func decisionsOf(st *fold.State, call string) (prompts []string) {
 // comes after it. The caller has the lock.
 func (r *follower) settledInServer(ctx context.Context, s *harness.Session, f events.Fact) error {
 	id := settledPrompt(f)
-	said := events.PromptDelivered{Prompt: id}
+	delivered := events.PromptDelivered{Prompt: id}
 	if _, unseen := f.(events.PromptWithdrawn); unseen {
 		r.process.mu.Lock()
 		w := r.process.asked[id]
@@ -164,7 +164,7 @@ func (r *follower) settledInServer(ctx context.Context, s *harness.Session, f ev
 			// the server will not find the prompt
 			return nil
 		}
-		return s.Relay(ctx, said)
+		return s.Relay(ctx, delivered)
 	}
 	a, ok := r.decision(ctx, s, id)
 	if !ok {
@@ -172,9 +172,9 @@ func (r *follower) settledInServer(ctx context.Context, s *harness.Session, f ev
 	}
 	if !r.translator.sessions[s.ID()].prompts[id].isSettledAs(a) {
 		r.log.Warn("OpenCode has another decision", "session", s.ID(), "prompt", id)
-		said.Refused = reasonLate
+		delivered.Refused = reasonLate
 	}
-	return s.Relay(ctx, said)
+	return s.Relay(ctx, delivered)
 }
 
 // isSettledAs reports whether the server has settled a prompt as a person has decided.

@@ -65,8 +65,8 @@ func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMe
 	if err := l.awaitAbort(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
 		switch {
@@ -76,7 +76,7 @@ func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMe
 			return nil, cannot("OpenCode does not show this session: %v", err)
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -86,9 +86,9 @@ func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMe
 // summarized waits for the summary that follows another one, or returns why OpenCode made no summary.
 func (r *follower) summarized(ctx context.Context, s *harness.Session, at stored, before string,
 	asked <-chan error) error {
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
-	over, looks := false, 0
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
+	over, checks := false, 0
 	for {
 		select {
 		case err := <-asked:
@@ -96,7 +96,7 @@ func (r *follower) summarized(ctx context.Context, s *harness.Session, at stored
 				return cannot("OpenCode refused the compaction: %v", err)
 			}
 			over, asked = true, nil
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -115,7 +115,7 @@ func (r *follower) summarized(ctx context.Context, s *harness.Session, at stored
 		case m != nil && m.info.ID != before && m.info.completed():
 			return harness.ValidateSummary(m.text())
 		case over:
-			if looks++; looks >= summaryChecksMax {
+			if checks++; checks >= summaryChecksMax {
 				return &harness.FailureError{Failure: events.Failure{Kind: failure.EmptyOutput,
 					Text: "OpenCode ended the compaction without a summary"}}
 			}
@@ -210,8 +210,8 @@ func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(
 		}
 		result := resultOf(p, questions, permission)
 		for _, key := range []string{partError, "output"} {
-			if said, ok := result[key].(string); ok {
-				text += "\n" + said
+			if part, ok := result[key].(string); ok {
+				text += "\n" + part
 			}
 		}
 	}

@@ -56,10 +56,10 @@ func TestContentNone(t *testing.T) {
 					t.Errorf("%s: step %d: %s %s", path, i, f.Kind(), f.Subject())
 				}
 			}
-			said := text(none[i].Open) + text(none[i].Facts)
+			shown := text(none[i].Open) + text(none[i].Facts)
 			for _, secret := range secrets {
-				if strings.Contains(said, secret) {
-					t.Errorf("%s: %q is in %s", path, secret, said)
+				if strings.Contains(shown, secret) {
+					t.Errorf("%s: %q is in %s", path, secret, shown)
 				}
 				found[secret] = found[secret] || strings.Contains(text(all[i].Open)+text(all[i].Facts), secret)
 			}
@@ -104,13 +104,13 @@ func TestContentLevels(t *testing.T) {
 	} {
 		steps := limited(level, records)
 		checkSteps(t, steps)
-		said := text(steps)
+		shown := text(steps)
 		for _, what := range []string{"a title", "/secret", "a text", "make all", "make *", "make xx", "an output",
 			"an error", "Which?", "hot", "blue", "my own", "a refusal", "ProviderAuthError", agent.HiddenPermission,
 			agent.HiddenQuestion, `"selected":["option 2"]`, `"title":"bash"`, `"label":"once"`, `"diff":"xx`, long,
 			`"permission":"bash"`} {
-			if strings.Contains(said, what) != want[what] {
-				t.Errorf("%s: %.40q is there: %t\n%s", level, what, !want[what], said)
+			if strings.Contains(shown, what) != want[what] {
+				t.Errorf("%s: %.40q is there: %t\n%s", level, what, !want[what], shown)
 			}
 		}
 	}
@@ -218,10 +218,10 @@ func TestLiveHiddenRefusal(t *testing.T) {
 		s := st.until("ses_1", "the turn failed", func(s *fold.State) bool {
 			return s.Turn == nil && s.LastTurn != nil && s.LastTurn.Outcome == "failed"
 		})
-		said := newestOf[events.TurnFailed](st).Error.Text
-		if !strings.Contains(said, "OpenCode refused the message: status 400") ||
-			strings.Contains(said, "<html>no") == none {
-			t.Errorf("none %t: %q, %+v", none, said, s.LastTurn)
+		shown := newestOf[events.TurnFailed](st).Error.Text
+		if !strings.Contains(shown, "OpenCode refused the message: status 400") ||
+			strings.Contains(shown, "<html>no") == none {
+			t.Errorf("none %t: %q, %+v", none, shown, s.LastTurn)
 		}
 	}
 }
@@ -249,8 +249,8 @@ func TestLiveHiddenMessageIsGone(t *testing.T) {
 	if got := st.made("prompt_async"); len(got) != 0 {
 		t.Errorf("sent: %q", got)
 	}
-	if said := newestOf[events.TurnFailed](st).Error.Text; said != "OpenCode has no message that this turn continues" {
-		t.Errorf("the reason is %q", said)
+	if text := newestOf[events.TurnFailed](st).Error.Text; text != "OpenCode has no message that this turn continues" {
+		t.Errorf("the reason is %q", text)
 	}
 }
 

@@ -168,15 +168,15 @@ func (r *follower) abortRetry(l *process, dir string, w backOff) error {
 		return err
 	}
 	r.log.Info("a retry of OpenCode is left to Holdfast", "session", w.session, "kind", w.failure.Kind)
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	for range idleChecksMax {
 		n, err := r.read(l.ctx, dir, w.session)
 		if err == nil && n.Idle {
 			return r.removeEmpty(l.ctx, dir, w, decodeMessages(n))
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-l.ctx.Done():
 			return nil
 		}

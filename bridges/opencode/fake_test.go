@@ -439,29 +439,29 @@ func (f *fakeServer) elsewhere(id string) bool { return f.where[id] != "" && f.w
 
 // settle answers a prompt. A prompt that is settled is not found.
 func (f *fakeServer) settle(kind, id, action string, body object) (int, any, func()) {
-	if said := f.first[id]; said != nil {
+	if decided := f.first[id]; decided != nil {
 		delete(f.first, id)
 		action := "reply"
-		if len(said) == 0 {
+		if len(decided) == 0 {
 			action = "reject"
 		}
-		f.settle(kind, id, action, said)
+		f.settle(kind, id, action, decided)
 	}
 	p := f.prompts[id]
 	if p == nil || f.elsewhere(p["sessionID"].(string)) {
 		return http.StatusNotFound, object{"name": "NotFoundError"}, nil
 	}
 	delete(f.prompts, id)
-	said := object{"sessionID": p["sessionID"], "requestID": id}
+	reply := object{"sessionID": p["sessionID"], "requestID": id}
 	switch {
 	case action == "reject":
-		f.emitLocked("question.rejected", said)
+		f.emitLocked("question.rejected", reply)
 	case kind == "question":
-		said["answers"] = body["answers"]
-		f.emitLocked("question.replied", said)
+		reply["answers"] = body["answers"]
+		f.emitLocked("question.replied", reply)
 	default:
-		said["reply"], said["message"] = body["reply"], body["message"]
-		f.emitLocked("permission.replied", said)
+		reply["reply"], reply["message"] = body["reply"], body["message"]
+		f.emitLocked("permission.replied", reply)
 	}
 	return http.StatusOK, true, nil
 }

@@ -328,7 +328,7 @@ func TestLacks(t *testing.T) {
 	failed := func(text, reply string) callEnd {
 		return callEnd{state: toolState{Status: partError, Error: text}, replies: map[string]string{"p": reply}}
 	}
-	said := func(input []byte, answers ...[]string) callEnd {
+	ended := func(input []byte, answers ...[]string) callEnd {
 		e := callEnd{state: toolState{Status: partCompleted, Input: input}}
 		e.state.Metadata.Answers = answers
 		return e
@@ -339,20 +339,20 @@ func TestLacks(t *testing.T) {
 		a                 harness.Answer
 		want              bool
 	}{
-		"the same":                    {said(input, []string{"blue"}, nil), false, true, blue, false},
-		"the same, shorter":           {said(input, []string{"blue"}), false, true, blue, false},
-		"by its number":               {said(input, []string{"blue"}), false, true, numbered, false},
-		"another":                     {said(input, []string{"red"}), false, true, blue, true},
-		"one more":                    {said(input, []string{"blue"}, []string{"so"}), false, true, blue, true},
-		"another, of a turn":          {said(input, []string{"red"}), false, false, blue, true},
-		"dismissed, and answered":     {said(input, []string{"red"}), false, true, no, true},
-		"rejected, and answered":      {said(input, []string{"red"}), false, true, with, true},
-		"rejected, it has the text":   {said(input, []string{textRejected + "not here"}), false, true, with, false},
+		"the same":                    {ended(input, []string{"blue"}, nil), false, true, blue, false},
+		"the same, shorter":           {ended(input, []string{"blue"}), false, true, blue, false},
+		"by its number":               {ended(input, []string{"blue"}), false, true, numbered, false},
+		"another":                     {ended(input, []string{"red"}), false, true, blue, true},
+		"one more":                    {ended(input, []string{"blue"}, []string{"so"}), false, true, blue, true},
+		"another, of a turn":          {ended(input, []string{"red"}), false, false, blue, true},
+		"dismissed, and answered":     {ended(input, []string{"red"}), false, true, no, true},
+		"rejected, and answered":      {ended(input, []string{"red"}), false, true, with, true},
+		"rejected, it has the text":   {ended(input, []string{textRejected + "not here"}), false, true, with, false},
 		"rejected, and dismissed":     {failed(textDismissed, ""), false, true, with, true},
 		"the text replaces its error": {failed(textDismissed, ""), false, false, with, false},
 		"the text is in its error":    {failed(textDismissed+": not here", ""), false, true, with, false},
 		"nothing is known":            {ran, false, true, blue, false},
-		"its questions are not known": {said(nil, []string{"red"}), false, true, blue, false},
+		"its questions are not known": {ended(nil, []string{"red"}), false, true, blue, false},
 		"answered, and dismissed":     {failed(textDismissed, ""), false, true, blue, true},
 		"to be replaced":              {failed(textDismissed, ""), false, false, blue, false},
 		"both dismissed":              {failed(textDismissed, ""), false, true, no, false},

@@ -144,8 +144,8 @@ func (r *follower) verdictOf(w http.ResponseWriter, req *http.Request) verdict {
 
 // knows reports whether a request names the token.
 func (p *Plugin) knows(req *http.Request) bool {
-	said, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
-	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(p.Token))
+	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(p.Token))
 	return ok && p.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 

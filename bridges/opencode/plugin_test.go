@@ -314,9 +314,9 @@ func TestPluginRefuses(t *testing.T) {
 		}
 	}
 	waits, reads := make(chan int, 1), make(chan struct{})
-	heard := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reads) }})
+	traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reads) }})
 	go func() {
-		status, _ := st.postsIn(heard, address+"/call", pluginToken, ask)
+		status, _ := st.postsIn(traced, address+"/call", pluginToken, ask)
 		waits <- status
 	}()
 	<-reads

@@ -89,13 +89,13 @@ func (r *follower) mayBegin(ctx context.Context, l *process, q pluginRequest) ve
 // awaitTurn waits until a handler hands a message to the plugin, or until OpenCode has the message from an earlier
 // bridge. A message that a person has withdrawn is refused.
 func (r *follower) awaitTurn(ctx context.Context, l *process, s *harness.Session, id string, h *heldMessage) verdict {
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	for range holdChecksMax {
 		select {
 		case <-h.ready:
 			return placed(h.place)
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			if l.ctx.Err() != nil {
 				return notYet
@@ -170,11 +170,11 @@ func (r *follower) sendOrHand(ctx context.Context, l *process, s stored, t *harn
 	if !l.hand(t.Request().Message, id, t.ID()) {
 		return r.send(ctx, l, s, body)
 	}
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	for range handChecksMax {
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -28,14 +28,14 @@ func (st *stage) types(address, session, message, text string) <-chan reply {
 	marks := st.marks()
 	go func() {
 		for {
-			status, said := st.posts(address+"/message", pluginToken, object{"session": session, "message": message,
+			status, body := st.posts(address+"/message", pluginToken, object{"session": session, "message": message,
 				"text": text, "marks": marks})
 			if status == http.StatusAccepted {
 				continue
 			}
-			got := reply{status: status, text: said}
+			got := reply{status: status, text: body}
 			if status == http.StatusOK {
-				if err := json.Unmarshal([]byte(said), &got.place); err != nil {
+				if err := json.Unmarshal([]byte(body), &got.place); err != nil {
 					st.t.Error(err)
 				}
 			}
@@ -99,8 +99,8 @@ func TestQueueHolds(t *testing.T) {
 	if got := <-st.types(address, "ses_1-sub", "msg_4", "a part"); got.status != http.StatusNoContent {
 		t.Errorf("of a sub-agent: %+v", got)
 	}
-	looked := time.Now().Add(2 * idleEvery)
-	natstest.Until(t, "the bridge has looked at the messages", func() bool { return time.Now().After(looked) })
+	checked := time.Now().Add(2 * idleEvery)
+	natstest.Until(t, "the bridge has looked at the messages", func() bool { return time.Now().After(checked) })
 	st.finish("ses_1", "msg_00000000000100000000000000", "call_1")
 	newest := "msg_00000000000100000000000000"
 	for n, held := range []<-chan reply{first, second} {

@@ -184,8 +184,8 @@ func (l *process) decideTurn(t *harness.Turn) {
 // isUnsent returns after the turn has ended: the events of the server end it, as any turn that OpenCode runs.
 func (r *follower) isUnsent(ctx context.Context, l *process, t *harness.Turn) (bool, error) {
 	id := t.Session().ID()
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	var messages []openMessage
 	for {
 		n, err := r.read(ctx, "", id)
@@ -203,7 +203,7 @@ func (r *follower) isUnsent(ctx context.Context, l *process, t *harness.Turn) (b
 			return false, cannot("OpenCode does not show this session: %v", err)
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
@@ -319,14 +319,14 @@ func (r *follower) ended(ctx context.Context, l *process, s stored) error {
 // not begin, after idleChecksMax looks. A server needs a while to become busy: it loads its plugins first.
 func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.Turn, message string,
 	before int) error {
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
-	busy, looks := false, 0
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
+	busy, checks := false, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return r.ended(ctx, l, s)
-		case <-look.C:
+		case <-tick.C:
 		}
 		r.mu.Lock()
 		open := r.translator.sessions[s.ID]
@@ -343,7 +343,7 @@ func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.
 		if err != nil {
 			continue
 		}
-		looks++
+		checks++
 		switch answered := len(callsFor(decodeMessages(n), message)) > before; {
 		case !n.Idle:
 			busy = true
@@ -351,7 +351,7 @@ func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.
 			// the event about it is on its way
 		case failed != nil:
 			return &harness.FailureError{Failure: *failed}
-		case busy, looks >= idleChecksMax:
+		case busy, checks >= idleChecksMax:
 			return cannot("OpenCode took the message and ran nothing")
 		}
 	}
@@ -389,8 +389,8 @@ func (r *follower) untilIdle(ctx context.Context, l *process, s stored, t *harne
 	if err := l.awaitAbort(ctx, s.ID); err != nil {
 		return nil, false, err
 	}
-	look := time.NewTicker(idleEvery)
-	defer look.Stop()
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
 	joined := false
 	for {
 		n, err := r.read(ctx, s.Directory, s.ID)
@@ -415,7 +415,7 @@ func (r *follower) untilIdle(ctx context.Context, l *process, s stored, t *harne
 			}
 		}
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
 		}
@@ -628,7 +628,7 @@ func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[
 		return map[string]any{"status": partError, "error": text, "metadata": map[string]any{"interrupted": true}}
 	}
 	labels := given(p.Questions, asked, harness.Answer{Answers: p.Answers})
-	said := make([]string, len(labels))
+	texts := make([]string, len(labels))
 	for i, q := range p.Questions {
 		answer := strings.Join(labels[i], ", ")
 		if answer == "" {
@@ -637,14 +637,14 @@ func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[
 		if i < len(asked) {
 			q = asked[i]
 		}
-		said[i] = fmt.Sprintf("%q=%q", q.Question, answer)
+		texts[i] = fmt.Sprintf("%q=%q", q.Question, answer)
 	}
 	noun := "question"
 	if len(labels) != 1 {
 		noun = "questions"
 	}
 	return map[string]any{"status": partCompleted, "title": fmt.Sprintf("Asked %d %s", len(labels), noun),
-		"output": "User has answered your questions: " + strings.Join(said, ", ") +
+		"output": "User has answered your questions: " + strings.Join(texts, ", ") +
 			". You can now continue with the user's answers in mind.",
 		"metadata": map[string]any{"answers": labels, "truncated": false}}
 }

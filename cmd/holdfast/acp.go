@@ -80,15 +80,15 @@ Without a broker the agent works all the same: this command says so on standard 
 		if err != nil {
 			return err
 		}
-		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
+		printLine := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
 		// an editor that has left is an error of the output
 		signal.Ignore(syscall.SIGPIPE)
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
 			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
-			Out: a.Stdout, Warn: say, AskTool: tool,
+			Out: a.Stdout, Warn: printLine, AskTool: tool,
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version,
-				Log: slog.New(&sentences{print: say, last: &lastSentence{}})}}
+				Log: slog.New(&sentences{print: printLine, last: &lastSentence{}})}}
 		return r.Run(cmd.Context())
 	}
 	cmd.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"})
@@ -205,9 +205,9 @@ func (h *sentences) Enabled(_ context.Context, l slog.Level) bool { return l >= 
 
 // Handle implements [slog.Handler].
 func (h *sentences) Handle(_ context.Context, r slog.Record) error {
-	said := r.Message
+	message := r.Message
 	add := func(a slog.Attr) bool {
-		said += fmt.Sprintf(", %s %s", a.Key, a.Value)
+		message += fmt.Sprintf(", %s %s", a.Key, a.Value)
 		return true
 	}
 	for _, a := range h.attrs {
@@ -216,9 +216,9 @@ func (h *sentences) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(add)
 	h.last.mu.Lock()
 	defer h.last.mu.Unlock()
-	if said != h.last.text {
-		h.last.text = said
-		h.print(said)
+	if message != h.last.text {
+		h.last.text = message
+		h.print(message)
 	}
 	return nil
 }

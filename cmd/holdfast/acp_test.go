@@ -45,8 +45,8 @@ func TestNameOfAnAgent(t *testing.T) {
 // TestSentences: a warning is one sentence, and is said once until another one follows.
 func TestSentences(t *testing.T) {
 	t.Parallel()
-	var said []string
-	log := slog.New(&sentences{print: func(s string) { said = append(said, s) }, last: &lastSentence{}})
+	var output []string
+	log := slog.New(&sentences{print: func(s string) { output = append(output, s) }, last: &lastSentence{}})
 	log.Info("not said")
 	for range 3 {
 		log.With("id", "h").WithGroup("g").Warn("still trying", "err", "no broker")
@@ -54,7 +54,7 @@ func TestSentences(t *testing.T) {
 	log.Error("lost")
 	log.With("id", "h").Warn("still trying", "err", "no broker")
 	want := []string{"still trying, id h, err no broker", "lost", "still trying, id h, err no broker"}
-	if !slices.Equal(said, want) {
-		t.Errorf("%q", said)
+	if !slices.Equal(output, want) {
+		t.Errorf("%q", output)
 	}
 }

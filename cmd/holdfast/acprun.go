@@ -74,15 +74,15 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 		if err != nil {
 			return err
 		}
-		say := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
-		c := &acp.Headless{Session: id, Dir: dir, Ready: func(st *session.State) { say(ready(st)) },
+		show := func(s string) { _, _ = fmt.Fprintln(a.beside, "holdfast: "+s) }
+		c := &acp.Headless{Session: id, Dir: dir, Ready: func(st *session.State) { show(ready(st)) },
 			Text:  func(s string) { _, _ = fmt.Fprint(a.Stdout, terminal.CleanLines(s)) },
-			Asked: func(f events.PromptRequested) { say(awaits(harnessID+"/"+id, f.Prompt, f.PromptKind, f.Title)) },
+			Asked: func(f events.PromptRequested) { show(awaits(harnessID+"/"+id, f.Prompt, f.PromptKind, f.Title)) },
 			Runner: acp.Runner{Command: agent.Command{Path: args[1], Args: args[2:], Stderr: a.Stderr}, Content: level,
-				Connect: a.timeout, Wait: wait, Restarts: restarts, Warn: say, AskTool: tool,
+				Connect: a.timeout, Wait: wait, Restarts: restarts, Warn: show, AskTool: tool,
 				Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 					NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix,
-					Version: version, Log: slog.New(&sentences{print: say, last: &lastSentence{}})}}}
+					Version: version, Log: slog.New(&sentences{print: show, last: &lastSentence{}})}}}
 		return unavailable(harnessID+"/"+id, c.Run(cmd.Context()))
 	}
 	return cmd
@@ -90,17 +90,17 @@ It runs until it is interrupted. While an editor has the session, it ends with a
 
 // ready says what the agent of a session without an editor waits for.
 func ready(st *session.State) string {
-	said := fmt.Sprintf("the agent has session %s", st.Ref())
+	text := fmt.Sprintf("the agent has session %s", st.Ref())
 	switch open := st.PendingPrompts(); {
 	case len(open) > 0:
 		p := st.Prompts[open[0]]
-		return said + ", and " + awaits(st.Ref().String(), open[0], p.Kind, "")
+		return text + ", and " + awaits(st.Ref().String(), open[0], p.Kind, "")
 	case st.Pending.Turn != nil:
-		return said + ", and continues it"
+		return text + ", and continues it"
 	case st.Phase == session.Interrupted:
-		return fmt.Sprintf("%s, which was interrupted: holdfast resume %s continues it", said, st.Ref())
+		return fmt.Sprintf("%s, which was interrupted: holdfast resume %s continues it", text, st.Ref())
 	}
-	return fmt.Sprintf("%s: holdfast send %s brings it a message", said, st.Ref())
+	return fmt.Sprintf("%s: holdfast send %s brings it a message", text, st.Ref())
 }
 
 // awaits says that a prompt waits for a person, and with which command it is answered.

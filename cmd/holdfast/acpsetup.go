@@ -177,11 +177,11 @@ func replaceSettings(w io.Writer, file string, old, text []byte, exists bool) er
 	if err != nil {
 		return errors.Join(err, os.Remove(aside.Name()))
 	}
-	said := file + " is written."
+	result := file + " is written."
 	if exists {
-		said = fmt.Sprintf("%s is written, and the old file is %s.", file, kept)
+		result = fmt.Sprintf("%s is written, and the old file is %s.", file, kept)
 	}
-	_, err = fmt.Fprintln(w, said)
+	_, err = fmt.Fprintln(w, result)
 	return err
 }
 

@@ -60,9 +60,9 @@ func TestSetupWritesSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := []string{"zed", "--write", "--file", file, "--", "opencode", "acp"}
-			code, said := setup(t, home, args...)
+			code, output := setup(t, home, args...)
 			if got := read(t, file); code != 0 || got != c.want {
-				t.Fatalf("exit code %d, %s\n%s\nwant\n%s", code, said, got, c.want)
+				t.Fatalf("exit code %d, %s\n%s\nwant\n%s", code, output, got, c.want)
 			}
 			if got := read(t, file+".before-holdfast"); got != c.old {
 				t.Errorf("the old file is kept as %q", got)
@@ -70,9 +70,9 @@ func TestSetupWritesSettings(t *testing.T) {
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			code, said = setup(t, home, args...)
-			if code != 0 || !strings.Contains(said, "has these settings already") || read(t, file) != c.want {
-				t.Errorf("again: exit code %d, %s", code, said)
+			code, output = setup(t, home, args...)
+			if code != 0 || !strings.Contains(output, "has these settings already") || read(t, file) != c.want {
+				t.Errorf("again: exit code %d, %s", code, output)
 			}
 			if all, _ := filepath.Glob(filepath.Join(home, "*")); len(all) != 2 {
 				t.Errorf("files: %q", all)
@@ -102,13 +102,13 @@ func TestSetupRefuses(t *testing.T) {
 			if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			code, said := setup(t, home, "zed", "--write", "--file", file, "--", "opencode", "acp")
+			code, output := setup(t, home, "zed", "--write", "--file", file, "--", "opencode", "acp")
 			want := file + " is not changed: it"
 			if strings.HasPrefix(name, "an agent as") {
 				want += `s agent "opencode, kept" is no object`
 			}
-			if code != exitFailed || !strings.Contains(said, want) || read(t, file) != old {
-				t.Errorf("exit code %d, %s", code, said)
+			if code != exitFailed || !strings.Contains(output, want) || read(t, file) != old {
+				t.Errorf("exit code %d, %s", code, output)
 			}
 			if all, _ := filepath.Glob(filepath.Join(home, "*")); len(all) != 1 {
 				t.Errorf("files: %q", all)
@@ -123,15 +123,15 @@ func TestSetupFindsTheFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
-	if code, said := setup(t, home, "jetbrains", "--", "opencode", "acp"); code != 0 ||
-		!strings.Contains(said, `"agent_servers"`) {
-		t.Errorf("exit code %d, %s", code, said)
+	if code, output := setup(t, home, "jetbrains", "--", "opencode", "acp"); code != 0 ||
+		!strings.Contains(output, `"agent_servers"`) {
+		t.Errorf("exit code %d, %s", code, output)
 	}
 	if all, _ := filepath.Glob(filepath.Join(home, ".*")); len(all) != 0 {
 		t.Errorf("files: %q", all)
 	}
-	if code, said := setup(t, home, "jetbrains", "--write", "--", "opencode", "acp"); code != 0 {
-		t.Errorf("exit code %d, %s", code, said)
+	if code, output := setup(t, home, "jetbrains", "--write", "--", "opencode", "acp"); code != 0 {
+		t.Errorf("exit code %d, %s", code, output)
 	}
 	target := filepath.Join(home, ".jetbrains", "acp.json")
 	if got := read(t, target); strings.Contains(got, "custom") || !strings.Contains(got, "opencode, kept") {
@@ -141,8 +141,8 @@ func TestSetupFindsTheFile(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := setup(t, home, "jetbrains", "--write", "--file", link, "--", "codex-acp"); code != 0 {
-		t.Errorf("exit code %d, %s", code, said)
+	if code, output := setup(t, home, "jetbrains", "--write", "--file", link, "--", "codex-acp"); code != 0 {
+		t.Errorf("exit code %d, %s", code, output)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is replaced: %v, %v", info, err)
@@ -151,15 +151,15 @@ func TestSetupFindsTheFile(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	first, second := read(t, target+".before-holdfast"), read(t, target)
-	if code, said := setup(t, home, "jetbrains", "--write", "--file", link, "--", "gemini"); code != 0 {
-		t.Errorf("exit code %d, %s", code, said)
+	if code, output := setup(t, home, "jetbrains", "--write", "--file", link, "--", "gemini"); code != 0 {
+		t.Errorf("exit code %d, %s", code, output)
 	}
 	if read(t, target+".before-holdfast") != first || read(t, target+".before-holdfast-2") != second {
 		t.Error("a file that was kept is lost")
 	}
-	if code, said := setup(t, home, "zed", "--file", "x", "--", "opencode"); code != exitUsage ||
-		!strings.Contains(said, "--file needs --write") {
-		t.Errorf("exit code %d, %s", code, said)
+	if code, output := setup(t, home, "zed", "--file", "x", "--", "opencode"); code != exitUsage ||
+		!strings.Contains(output, "--file needs --write") {
+		t.Errorf("exit code %d, %s", code, output)
 	}
 }
 
@@ -168,12 +168,12 @@ func TestSetupFindsTheFile(t *testing.T) {
 func TestSetupWritesLua(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, "lua", "holdfast_acp.lua")
-	var said string
+	var output string
 	for range 2 {
 		for _, agent := range []string{"opencode", `a"b\`} {
 			var code int
-			if code, said = setup(t, home, "nvim", "--write", "--file", file, "--", agent); code != 0 {
-				t.Fatalf("exit code %d, %s", code, said)
+			if code, output = setup(t, home, "nvim", "--write", "--file", file, "--", agent); code != 0 {
+				t.Fatalf("exit code %d, %s", code, output)
 			}
 		}
 	}
@@ -188,17 +188,17 @@ func TestSetupWritesLua(t *testing.T) {
 	if got := read(t, file); got != want {
 		t.Errorf("%s", got)
 	}
-	if !strings.Contains(said, "dofile(\""+file+"\")") {
-		t.Errorf("%s", said)
+	if !strings.Contains(output, "dofile(\""+file+"\")") {
+		t.Errorf("%s", output)
 	}
 	for _, own := range []string{"return {}\n", strings.Replace(want, "args = {", "env = {}, args = {", 1) + "x",
 		strings.Replace(want, "\n  },", "\n    -- mine\n  },", 1)} {
 		if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, said := setup(t, home, "nvim", "--write", "--file", file, "--", "opencode"); code != exitFailed ||
+		if code, output := setup(t, home, "nvim", "--write", "--file", file, "--", "opencode"); code != exitFailed ||
 			read(t, file) != own {
-			t.Errorf("exit code %d, %s", code, said)
+			t.Errorf("exit code %d, %s", code, output)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func (d *drilled) start() {
 // stop ends the services.
 func (d *drilled) stop() {
 	for _, end := range d.ends {
-		if code, said := end(); code != exitDone || strings.Contains(said, "ermission") {
-			d.t.Errorf("a service ended with %d, and said\n%s", code, said)
+		if code, output := end(); code != exitDone || strings.Contains(output, "ermission") {
+			d.t.Errorf("a service ended with %d, and said\n%s", code, output)
 		}
 	}
 	d.ends = nil
@@ -146,8 +146,8 @@ func (d *drilled) restores(dir, file string) {
 		runAs(d.t, login(d.srv, user), exitFailed, "restore", file)
 	}
 	command := in(dir, strings.Replace(restoreGuide, guideFile, filepath.Base(file), 1))
-	if said := runAs(d.t, login(d.srv, "phoenix"), exitDone, command...); !strings.Contains(said, "is not known") {
-		d.t.Errorf("restore says %s", said)
+	if output := runAs(d.t, login(d.srv, "phoenix"), exitDone, command...); !strings.Contains(output, "is not known") {
+		d.t.Errorf("restore says %s", output)
 	}
 }
 
@@ -202,10 +202,10 @@ func TestRestoreDrill(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.output(again, "restored")
-	said := runAs(t, login(d.srv, "root"), exitDone, "events", "agent 1/grows", "--json")
-	if !strings.Contains(said, "before") || strings.Contains(said, "on top") || strings.Contains(said, `"after"`) ||
-		!strings.Contains(said, "restored") {
-		t.Errorf("the session has\n%s", said)
+	text := runAs(t, login(d.srv, "root"), exitDone, "events", "agent 1/grows", "--json")
+	if !strings.Contains(text, "before") || strings.Contains(text, "on top") || strings.Contains(text, `"after"`) ||
+		!strings.Contains(text, "restored") {
+		t.Errorf("the session has\n%s", text)
 	}
 	d.well()
 }

@@ -25,13 +25,13 @@ func TestBridgeSpawns(t *testing.T) {
 			Stdout: &out, Stderr: &out}
 		return p.Run(ctx), out.String()
 	}
-	if code, said := run(t.Context(), "--spawn", "--", dir+"/none"); code != exitFailed ||
-		!strings.Contains(said, "none") {
-		t.Errorf("exit code %d: %s", code, said)
+	if code, output := run(t.Context(), "--spawn", "--", dir+"/none"); code != exitFailed ||
+		!strings.Contains(output, "none") {
+		t.Errorf("exit code %d: %s", code, output)
 	}
 	for _, args := range [][]string{{"--spawn"}, {"--spawn", "x"}, {"--", "x"}} {
-		if code, said := run(t.Context(), args...); code != exitUsage {
-			t.Errorf("%q: exit code %d: %s", args, code, said)
+		if code, output := run(t.Context(), args...); code != exitUsage {
+			t.Errorf("%q: exit code %d: %s", args, code, output)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,16 +39,16 @@ func TestBridgeSpawns(t *testing.T) {
 	ended := make(chan string, 1)
 	go func() {
 		script := "echo the server speaks; touch " + dir + "/began; exec sleep 600"
-		_, said := run(ctx, "--spawn", "--", "/bin/sh", "-c", script)
-		ended <- said
+		_, output := run(ctx, "--spawn", "--", "/bin/sh", "-c", script)
+		ended <- output
 	}()
 	natstest.Until(t, "the server runs", func() bool {
 		_, err := os.Stat(dir + "/began")
 		return !errors.Is(err, os.ErrNotExist)
 	})
 	cancel()
-	if said := <-ended; !strings.Contains(said, "the server speaks") {
-		t.Errorf("said: %s", said)
+	if output := <-ended; !strings.Contains(output, "the server speaks") {
+		t.Errorf("said: %s", output)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestBridgePlugin(t *testing.T) {
 		p := &Program{Args: append([]string{"bridge", "opencode"}, args...), Stdout: &out, Stderr: &out}
 		return p.Run(ctx), out.String()
 	}
-	if code, said := run(t.Context(), "plugin"); code != 0 || !strings.Contains(said, "tool.execute.before") {
-		t.Errorf("the plugin: %d, %s", code, said)
+	if code, output := run(t.Context(), "plugin"); code != 0 || !strings.Contains(output, "tool.execute.before") {
+		t.Errorf("the plugin: %d, %s", code, output)
 	}
 	for args, want := range map[string]string{
 		"--plugin 127.0.0.1:0":                    "set HOLDFAST_PLUGIN_TOKEN",
@@ -71,8 +71,8 @@ func TestBridgePlugin(t *testing.T) {
 		"--drive queue":                           "write --plugin",
 		"--plugin 4097 --spawn -- /bin/true":      "host:port",
 	} {
-		if code, said := run(t.Context(), strings.Fields(args)...); code != exitUsage || !strings.Contains(said, want) {
-			t.Errorf("%s: %d, %s", args, code, said)
+		if code, text := run(t.Context(), strings.Fields(args)...); code != exitUsage || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, %s", args, code, text)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,9 +81,9 @@ func TestBridgePlugin(t *testing.T) {
 	go func() {
 		script := "echo $HOLDFAST_PLUGIN_URL $HOLDFAST_PLUGIN_TOKEN >" + dir + "/new; mv " + dir + "/new " + dir +
 			"/began; exec sleep 600"
-		_, said := run(ctx, "--url", "http://127.0.0.1:1", "--plugin", "127.0.0.1:0", "--spawn", "--", "/bin/sh", "-c",
+		_, text := run(ctx, "--url", "http://127.0.0.1:1", "--plugin", "127.0.0.1:0", "--spawn", "--", "/bin/sh", "-c",
 			script)
-		ended <- said
+		ended <- text
 	}()
 	var has []byte
 	natstest.Until(t, "the server runs", func() (began bool) {

@@ -33,8 +33,8 @@ func upForTest(t *testing.T) (url string) {
 	stop := runProgram("up", "--data", filepath.Join(dir, "data"), "--listen", loopback, "--http", loopback,
 		"--ready-file", ready)
 	t.Cleanup(func() {
-		if code, said := stop(); code != exitDone {
-			t.Errorf("up ended with exit code %d\n%s", code, said)
+		if code, output := stop(); code != exitDone {
+			t.Errorf("up ended with exit code %d\n%s", code, output)
 		}
 	})
 	var note health.Note

@@ -29,20 +29,20 @@ func (p *patient) clock(ctx context.Context) {
 		p.add("clock", levelWrong, "", "%v", err)
 		return
 	}
-	var said []string
+	var notes []string
 	if apart := time.Until(now.Now); apart.Abs() > clockApartMin {
-		said = append(said, fmt.Sprintf("the broker's clock is %s this machine's",
+		notes = append(notes, fmt.Sprintf("the broker's clock is %s this machine's",
 			apart.Abs().Round(time.Second).String()+" "+word(apart, "ahead of", "behind")))
 	}
 	for _, s := range steps {
 		if now.Now.Sub(s.At).Abs() < clockStepAge {
-			said = append(said, fmt.Sprintf("the broker's clock was set %s by %s, at %s, after commit %d",
+			notes = append(notes, fmt.Sprintf("the broker's clock was set %s by %s, at %s, after commit %d",
 				word(s.By(), "forward", "back"), s.By().Abs().Round(time.Second), s.At.UTC().Format(time.RFC3339),
 				s.Seq))
 		}
 	}
-	if len(said) > 0 {
-		p.add("clock", levelNote, do, "%s", strings.Join(said[max(0, len(said)-namesMax):], "; "))
+	if len(notes) > 0 {
+		p.add("clock", levelNote, do, "%s", strings.Join(notes[max(0, len(notes)-namesMax):], "; "))
 		return
 	}
 	p.add("clock", levelOK, "", "the broker's clock agrees with this machine's, and was not set within a day")

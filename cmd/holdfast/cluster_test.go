@@ -130,8 +130,8 @@ func TestBoardBesideACluster(t *testing.T) {
 		origin, "--http", "127.0.0.1:0", "--http-cert", dir+"/tls.crt", "--http-key", dir+"/tls.key", "--ready-file",
 		ready)
 	t.Cleanup(func() {
-		if code, said := stop(); code != exitDone {
-			t.Errorf("the board ended with %d: %s", code, said)
+		if code, output := stop(); code != exitDone {
+			t.Errorf("the board ended with %d: %s", code, output)
 		}
 	})
 	var note health.Note

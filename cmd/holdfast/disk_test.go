@@ -50,8 +50,8 @@ func healthyDir(t *testing.T) (string, map[events.Ref]uint64) {
 		n, err := c.bus.Consumers.Acked(t.Context(), ledger.Source(ledger.Default()))
 		return err == nil && n == last
 	})
-	if code, said := c.stop(); code != exitDone {
-		t.Fatalf("up ended with %d: %s", code, said)
+	if code, output := c.stop(); code != exitDone {
+		t.Fatalf("up ended with %d: %s", code, output)
 	}
 	return dir, c.seq
 }
@@ -176,10 +176,10 @@ func TestDamagedFiles(t *testing.T) {
 // suffer starts on a damaged directory and compares the result with the table.
 func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	t.Helper()
-	c, said := tryUp(t, dir)
+	c, output := tryUp(t, dir)
 	if c == nil || want.refused {
-		if c != nil || !want.refused || !strings.Contains(said, "cannot be read as a marker") {
-			t.Fatalf("up started: %v, said %s", c != nil, said)
+		if c != nil || !want.refused || !strings.Contains(output, "cannot be read as a marker") {
+			t.Fatalf("up started: %v, said %s", c != nil, output)
 		}
 		return
 	}
@@ -198,19 +198,19 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	if c.stands() {
 		code = exitFailed
 	}
-	if said := runAs(t, c.note.NATS, code, "rebuild"); code == exitFailed && !strings.Contains(said, "--accept-loss") {
-		t.Errorf("rebuild says %s", said)
+	if text := runAs(t, c.note.NATS, code, "rebuild"); code == exitFailed && !strings.Contains(text, "--accept-loss") {
+		t.Errorf("rebuild says %s", text)
 	}
 	c.keeps(seqs)
 	c.goesOn(seqs)
-	_, said = c.stop()
+	_, output = c.stop()
 	kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*", "*"))
-	reported := strings.Contains(said, "holdfast: damaged: ")
+	reported := strings.Contains(output, "holdfast: damaged: ")
 	if err != nil || reported != (len(kept) > 0) || reported != want.damaged && !want.either {
-		t.Errorf("kept %v, %v; up said:\n%s", kept, err, said)
+		t.Errorf("kept %v, %v; up said:\n%s", kept, err, output)
 	}
-	if strings.Contains(said, "holdfast: the log has lost commits") && !want.truth {
-		t.Errorf("up said:\n%s", said)
+	if strings.Contains(output, "holdfast: the log has lost commits") && !want.truth {
+		t.Errorf("up said:\n%s", output)
 	}
 }
 

@@ -58,8 +58,8 @@ func doctorCommand(a *app) *cobra.Command {
 		if cmd.Context().Err() != nil {
 			return errInterrupted
 		}
-		if sayErr := a.printFindings(found); sayErr != nil {
-			return errors.Join(err, sayErr)
+		if printErr := a.printFindings(found); printErr != nil {
+			return errors.Join(err, printErr)
 		}
 		last := len(found) - 1
 		if err != nil && (last < 0 || found[last].Level != levelWrong) {

@@ -126,8 +126,8 @@ func (a *app) drill(ctx context.Context, cfg drill.Config, verbose, tour bool) e
 		// a partial table would look like broken promises
 		return err
 	}
-	if said := a.printVerdicts(res, sent, tour); said != nil || err != nil {
-		return errors.Join(err, said)
+	if printErr := a.printVerdicts(res, sent, tour); printErr != nil || err != nil {
+		return errors.Join(err, printErr)
 	}
 	if !res.OK {
 		return errBroken

@@ -38,15 +38,15 @@ type upCell struct {
 // startUp runs `holdfast up` on a directory and waits until it is ready.
 func startUp(t *testing.T, dir string) *upCell {
 	t.Helper()
-	c, said := tryUp(t, dir)
+	c, output := tryUp(t, dir)
 	if c == nil {
-		t.Fatalf("up ended: %s", said)
+		t.Fatalf("up ended: %s", output)
 	}
 	return c
 }
 
 // tryUp is startUp for a process that may refuse to start: then it returns its output.
-func tryUp(t *testing.T, dir string) (c *upCell, said string) {
+func tryUp(t *testing.T, dir string) (c *upCell, text string) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
 	var stderr output
@@ -172,10 +172,10 @@ func (c *upCell) requestWith(subject, body string) {
 }
 
 // expect compares one finding with a level and a part of its text.
-func expect(t *testing.T, found map[string]finding, check, level, says string) {
+func expect(t *testing.T, found map[string]finding, check, level, want string) {
 	t.Helper()
-	if f := found[check]; f.Level != level || !strings.Contains(f.Found, says) || level == levelWrong && f.Do == "" {
-		t.Errorf("%s: %+v, want %s saying %q and what to do", check, f, level, says)
+	if f := found[check]; f.Level != level || !strings.Contains(f.Found, want) || level == levelWrong && f.Do == "" {
+		t.Errorf("%s: %+v, want %s saying %q and what to do", check, f, level, want)
 	}
 }
 
@@ -291,21 +291,21 @@ func TestDoctorOnConsumerKeys(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- other.Consumers.Consume(ctx, ledger.Source(ledger.Default()), nil) }()
-	says := func(level, text string) func() bool {
+	printed := func(level, text string) func() bool {
 		return func() bool {
 			f := c.doctor()["consumer keys"]
 			return f.Level == level && strings.Contains(f.Found, text) && f.Do != ""
 		}
 	}
 	natstest.Until(t, "doctor to report two consumers",
-		says(levelWrong, "work is done more than once: HF_LOG ledger, HF_LOG ledger-"))
+		printed(levelWrong, "work is done more than once: HF_LOG ledger, HF_LOG ledger-"))
 	expect(t, c.doctor(), "strangers", levelOK, "none")
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	natstest.Until(t, "doctor to report the consumer that is left",
-		says(levelNote, "as after a change of the key: HF_LOG ledger-"))
+		printed(levelNote, "as after a change of the key: HF_LOG ledger-"))
 	// between two pulls none is
 	natstest.Until(t, "doctor to look at the consumer that is used", func() bool {
 		f := c.doctor()["consumer ledger"]
@@ -490,13 +490,13 @@ func TestDoctorIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, flags := range [][]string{{}, {"--json"}} {
-		var out, said strings.Builder
+		var out, output strings.Builder
 		p := &Program{Args: append([]string{"doctor", "--nats", "nats://127.0.0.1:1"}, flags...),
-			Env: []string{"USER=ann"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said}
+			Env: []string{"USER=ann"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &output}
 		code := p.Run(ctx)
-		if code != exitFailed || out.String() != "" || strings.Count(said.String(), "\n") != 1 ||
-			!strings.Contains(said.String(), "interrupted before it was done") {
-			t.Errorf("exit code %d, it printed %q and %q", code, out.String(), said.String())
+		if code != exitFailed || out.String() != "" || strings.Count(output.String(), "\n") != 1 ||
+			!strings.Contains(output.String(), "interrupted before it was done") {
+			t.Errorf("exit code %d, it printed %q and %q", code, out.String(), output.String())
 		}
 	}
 }

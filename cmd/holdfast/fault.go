@@ -108,15 +108,15 @@ const tryingAfter = time.Second
 
 // whileTrying runs a function that connects, and says what is tried when that takes long.
 func (a *app) whileTrying(connect func() error) error {
-	said := make(chan struct{})
+	printed := make(chan struct{})
 	slow := time.AfterFunc(tryingAfter, func() {
-		defer close(said)
+		defer close(printed)
 		a.printError("no broker at %s yet: trying for %s", bus.Redacted(a.nats), a.timeout)
 	})
 	err := connect()
 	if !slow.Stop() {
 		// what the command prints comes after it
-		<-said
+		<-printed
 	}
 	return err
 }

@@ -485,11 +485,11 @@ const followEveryMS = 1_000
 
 // follow prints new commits: after each change of the session's document, and periodically for a cell without a ledger.
 func (h *history) follow(ctx context.Context, b *bus.Bus) error {
-	look := make(chan struct{}, 1)
+	check := make(chan struct{}, 1)
 	return control.Together(ctx, func(ctx context.Context) error {
 		return b.KV.Watch(ctx, kv.State, []string{events.SessionKey(h.state.Ref())}, func(kv.Update) error {
 			select {
-			case look <- struct{}{}:
+			case check <- struct{}{}:
 			default:
 			}
 			return nil
@@ -501,7 +501,7 @@ func (h *history) follow(ctx context.Context, b *bus.Bus) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-look:
+			case <-check:
 			case <-tick.C:
 			}
 			if err := h.more(ctx, b.Log); err != nil && ctx.Err() == nil && !errors.Is(err, bus.ErrUnreachable) {

@@ -151,7 +151,7 @@ func TestPromptsBesideEntriesThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := runAs(t, srv.URL(), exitDone, "prompts", "agent/s 2"); strings.Contains(said, "cannot be read") {
-		t.Errorf("about another session: %s", said)
+	if output := runAs(t, srv.URL(), exitDone, "prompts", "agent/s 2"); strings.Contains(output, "cannot be read") {
+		t.Errorf("about another session: %s", output)
 	}
 }

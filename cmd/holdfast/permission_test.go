@@ -52,9 +52,9 @@ func secured(t *testing.T, more ...string) *embed.Server {
 	}
 	t.Cleanup(func() {
 		for _, end := range ends {
-			code, said := end()
-			if code != exitDone || strings.Contains(said, "ermission") || strings.Contains(said, "forbidden") {
-				t.Errorf("a service ended with %d, and said\n%s", code, said)
+			code, output := end()
+			if code != exitDone || strings.Contains(output, "ermission") || strings.Contains(output, "forbidden") {
+				t.Errorf("a service ended with %d, and said\n%s", code, output)
 			}
 		}
 	})
@@ -180,9 +180,9 @@ func TestSecuredCellWorks(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
-	for _, look := range [][]string{{"sessions"}, {"prompts", "--all"}, {"watch", "--once"}, {"events", "s 1"},
+	for _, command := range [][]string{{"sessions"}, {"prompts", "--all"}, {"watch", "--once"}, {"events", "s 1"},
 		{"queue", "s 1"}} {
-		runAs(t, ann, exitDone, look...)
+		runAs(t, ann, exitDone, command...)
 	}
 	examinedByAPerson(t, ann)
 	later, err := h.Open(ctx, "s 2", harness.OpenOptions{Title: "later"})
@@ -340,12 +340,12 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 // examinedByAPerson checks what doctor shows to a person.
 func examinedByAPerson(t *testing.T, ann string) {
 	t.Helper()
-	said := runAs(t, ann, exitDone, "doctor")
-	if strings.Contains(said, "secret") {
-		t.Errorf("the doctor shows a password:\n%s", said)
+	output := runAs(t, ann, exitDone, "doctor")
+	if strings.Contains(output, "secret") {
+		t.Errorf("the doctor shows a password:\n%s", output)
 	}
-	if !strings.Contains(said, "this user may not read the places of services") {
-		t.Errorf("a person reads the places of services, with their pins:\n%s", said)
+	if !strings.Contains(output, "this user may not read the places of services") {
+		t.Errorf("a person reads the places of services, with their pins:\n%s", output)
 	}
 }
 

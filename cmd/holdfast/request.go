@@ -413,17 +413,17 @@ func stopCommand(a *app) *cobra.Command {
 // stopReceipt returns the receipt of a stop. commits are those of the session from the one that the reply names: it
 // asks for the stop, perhaps before this request, or it is the last one of a session that needs no stop.
 func stopReceipt(r events.Ref, before, seq uint64, commits []events.Commit) string {
-	said := "nothing runs and nothing would begin, so no stop is needed"
+	text := "nothing runs and nothing would begin, so no stop is needed"
 	if len(commits) > 0 && commits[0].Seq == seq && slices.ContainsFunc(commits[0].Events, func(e events.Event) bool {
 		_, stop := e.Fact.(events.TurnStopRequested)
 		return stop
 	}) {
-		said = "stop asked for"
+		text = "stop asked for"
 		if seq <= before {
-			said = "stop was asked for already"
+			text = "stop was asked for already"
 		}
 	}
-	return fmt.Sprintf("%s (%s, seq %d)\n", said, terminal.Clean(r.String()), seq)
+	return fmt.Sprintf("%s (%s, seq %d)\n", text, terminal.Clean(r.String()), seq)
 }
 
 // withForce adds the flag to the refusal of a request because a prompt waits.
@@ -536,11 +536,11 @@ func resumeCommand(a *app) *cobra.Command {
 
 // resumed returns the receipt of a resume. The reply of a request that was there before is that of the first one.
 func resumed(r events.Ref, before *session.State, reply request.Changed) string {
-	said := "asked to go on"
+	text := "asked to go on"
 	if reply.Seq <= before.Seq {
-		said = "it needs no resume: it was asked before to go on"
+		text = "it needs no resume: it was asked before to go on"
 	}
-	return fmt.Sprintf("%s (%s, seq %d)\n", said, terminal.Clean(r.String()), reply.Seq)
+	return fmt.Sprintf("%s (%s, seq %d)\n", text, terminal.Clean(r.String()), reply.Seq)
 }
 
 // needless returns the refusal of a resume in the words of a person: the session needs none, and why.

@@ -94,8 +94,8 @@ const parentPollMS = 250
 func orphaned(parent int) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
-		for lives := true; lives; {
-			lives = os.Getppid() == parent
+		for alive := true; alive; {
+			alive = os.Getppid() == parent
 			time.Sleep(parentPollMS * time.Millisecond)
 		}
 		close(gone)

@@ -72,8 +72,8 @@ func ends(t *testing.T, out io.Reader) string {
 		ended <- string(body)
 	}()
 	select {
-	case said := <-ended:
-		return said
+	case output := <-ended:
+		return output
 	case <-time.After(time.Minute):
 		t.Fatal("the sidecar lives without its agent")
 		panic("not reached")
@@ -101,8 +101,8 @@ func TestSidecarOfADeadAgent(t *testing.T) {
 				}
 			}
 			kill(t, agent)
-			if said := ends(t, out); !strings.Contains(said, "the agent has gone without close") {
-				t.Errorf("it ended with %s", said)
+			if output := ends(t, out); !strings.Contains(output, "the agent has gone without close") {
+				t.Errorf("it ended with %s", output)
 			}
 		})
 	}
@@ -121,10 +121,10 @@ func TestSidecarOfAnAgentThatDiedBefore(t *testing.T) {
 	if _, err := io.WriteString(toSidecar, "go\n"+connectLine); err != nil {
 		t.Fatal(err)
 	}
-	said := ends(t, out)
+	output := ends(t, out)
 	if want := fmt.Sprintf("process %d has ended, or did not start this sidecar", agent.Process.Pid); !strings.Contains(
-		said, want) || strings.Contains(said, "result") {
-		t.Errorf("it said %q, want %q", said, want)
+		output, want) || strings.Contains(output, "result") {
+		t.Errorf("it said %q, want %q", output, want)
 	}
 }
 
@@ -143,8 +143,8 @@ func TestSidecarWithoutReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = in.Close(), stop.Close() }()
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, w, &said
+	var output bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, w, &output
 	if _, err := io.WriteString(stop, "not JSON\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func TestSidecarWithoutReader(t *testing.T) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitFailed {
 		t.Errorf("%v, want exit code %d", err, exitFailed)
 	}
-	if !strings.Contains(said.String(), "broken pipe") {
-		t.Errorf("it said %q", said.String())
+	if !strings.Contains(output.String(), "broken pipe") {
+		t.Errorf("it said %q", output.String())
 	}
 }
 
@@ -167,30 +167,30 @@ func TestSidecarVerbose(t *testing.T) {
 		if _, err := io.WriteString(toSidecar, connectLine); err != nil {
 			t.Fatal(err)
 		}
-		wants, said := []string{`"id":1,"result"`}, ""
+		wants, output := []string{`"id":1,"result"`}, ""
 		if flags != "" {
 			// a line of the log may come after the reply
 			wants = append(wants, verbose)
 		}
 		for _, want := range wants {
-			for !strings.Contains(said, want) {
+			for !strings.Contains(output, want) {
 				line, err := out.ReadString('\n')
-				if said += line; err != nil {
-					t.Fatalf("with the flags %q: %q, %v", flags, said, err)
+				if output += line; err != nil {
+					t.Fatalf("with the flags %q: %q, %v", flags, output, err)
 				}
 			}
 		}
 		if _, err := io.WriteString(toSidecar, `{"jsonrpc":"2.0","id":2,"method":"close"}`+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		for !strings.Contains(said, `"id":2,"result"`) {
+		for !strings.Contains(output, `"id":2,"result"`) {
 			line, err := out.ReadString('\n')
-			if said += line; err != nil {
-				t.Fatalf("with the flags %q: %q, %v", flags, said, err)
+			if output += line; err != nil {
+				t.Fatalf("with the flags %q: %q, %v", flags, output, err)
 			}
 		}
-		if flags == "" && strings.Contains(said, verbose) {
-			t.Errorf("without -v: %s", said)
+		if flags == "" && strings.Contains(output, verbose) {
+			t.Errorf("without -v: %s", output)
 		}
 	}
 }

@@ -235,7 +235,7 @@ func TestScreensFit(t *testing.T) {
 	c.append(events.Ref{Harness: "agent", Session: "s1"}, events.UsageReported{Turn: "t1",
 		Tokens: events.Tokens{Input: 60_000}, ContextLimit: 200_000})
 	c.folded(events.Ref{Harness: "agent", Session: "s1"})
-	for line, says := range map[string]string{
+	for line, want := range map[string]string{
 		"show s1":                                "It would not be compacted",
 		"check s1":                               "would not be compacted",
 		"doctor":                                 "layout",
@@ -251,7 +251,7 @@ func TestScreensFit(t *testing.T) {
 	} {
 		x := typeIn(t, c.note.NATS, strings.Fields(line)...)
 		x.end()
-		x.shows(says)
+		x.shows(want)
 		for _, l := range strings.Split(strings.ReplaceAll(x.screen.String(), "\r", ""), "\n") {
 			l = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(l, "")
 			if w := terminal.Width(l); w > columns {

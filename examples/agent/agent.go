@@ -152,16 +152,16 @@ func resultWords(call toolCall, r harness.Result) string {
 
 // step makes one model call and runs the tools that it calls.
 func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts options, step int) error {
-	said, used, err := a.ask(ctx, t, c, opts)
+	reply, used, err := a.ask(ctx, t, c, opts)
 	if err != nil {
 		return err
 	}
-	for i := range said.ToolCalls {
+	for i := range reply.ToolCalls {
 		// Some providers count from 0 each time, and so does step in a turn that the next process continues: the epoch
 		// makes its ids others.
-		said.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d.%d", t.ID(), c.epoch, step, i)
+		reply.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d.%d", t.ID(), c.epoch, step, i)
 	}
-	if err := c.add(entry{message: said}); err != nil {
+	if err := c.add(entry{message: reply}); err != nil {
 		return err
 	}
 	// Usage is reported just before the step's results, so that one commit has both.
@@ -171,9 +171,9 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 			return err
 		}
 	}
-	for i, call := range said.ToolCalls {
+	for i, call := range reply.ToolCalls {
 		if err := a.call(ctx, t, c, call); err != nil {
-			return errors.Join(err, c.notMade(said.ToolCalls[i+1:]...))
+			return errors.Join(err, c.notMade(reply.ToolCalls[i+1:]...))
 		}
 	}
 	return nil
@@ -181,9 +181,9 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 
 // ask makes the model call of a step, and reports its usage.
 func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
-	opts options) (said message, used *events.Tokens, err error) {
+	opts options) (reply message, used *events.Tokens, err error) {
 	m := t.Stream()
-	said, err = a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
+	reply, err = a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
 		delta: func(text string, output bool) {
 			m.Delta(output)
 			a.show(text)
@@ -192,9 +192,9 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
 		usage:  func(tokens events.Tokens) { used = &tokens },
 	})
 	if ctx.Err() != nil {
-		return said, nil, context.Cause(ctx)
+		return reply, nil, context.Cause(ctx)
 	}
-	return said, used, m.Err(err)
+	return reply, used, m.Err(err)
 }
 
 // show prints the model's output. A failed write is ignored, because the conversation has the output.
@@ -333,7 +333,7 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 func (a *agent) summary(ctx context.Context, s *harness.Session,
 	text string) (summary string, tokens int64, err error) {
 	finished := false
-	said, err := a.model.stream(ctx, request{Model: a.cfg.model,
+	reply, err := a.model.stream(ctx, request{Model: a.cfg.model,
 		Messages: []message{{Role: "user", Content: compactWords + text}}}, follower{
 		delta:  func(string, bool) { s.Progress() },
 		finish: func(string) { finished = true },
@@ -348,5 +348,5 @@ func (a *agent) summary(ctx context.Context, s *harness.Session,
 		return "", 0, &harness.FailureError{Failure: events.Failure{Kind: "stream_truncated",
 			Text: "the summary ended before its finish mark"}}
 	}
-	return said.Content, tokens, nil
+	return reply.Content, tokens, nil
 }

@@ -144,7 +144,7 @@ func sent(resp *http.Response) time.Time {
 
 // read reads a stream to its end.
 func read(stream io.Reader, f follower) (message, error) {
-	said, finished := message{Role: "assistant"}, false
+	reply, finished := message{Role: "assistant"}, false
 	report := f.finish
 	f.finish = func(reason string) { finished = true; report(reason) }
 	lines := bufio.NewScanner(stream)
@@ -160,18 +160,18 @@ func read(stream io.Reader, f follower) (message, error) {
 				// Some providers omit the reason. [DONE] marks the end as well.
 				report("")
 			}
-			return said, nil
+			return reply, nil
 		}
 		var c chunk
 		if err := json.Unmarshal([]byte(data), &c); err != nil {
-			return said, fmt.Errorf("agent: a piece of the stream: %w", err)
+			return reply, fmt.Errorf("agent: a piece of the stream: %w", err)
 		}
 		if len(c.Error) > 0 && string(c.Error) != "null" {
-			return said, &harness.ProviderError{Raw: failure.Read(http.StatusOK, "", time.Now(), []byte(data))}
+			return reply, &harness.ProviderError{Raw: failure.Read(http.StatusOK, "", time.Now(), []byte(data))}
 		}
-		said.take(&c, f)
+		reply.take(&c, f)
 	}
-	return said, lines.Err()
+	return reply, lines.Err()
 }
 
 // take adds a chunk to the model's message.

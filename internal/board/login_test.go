@@ -165,11 +165,11 @@ func TestFindingsAreForThoseWhoHaveLoggedIn(t *testing.T) {
 		}
 		return []string{"found by " + who.Name}
 	}
-	var says error
+	var cause error
 	h.door.try = func(_ context.Context, _ string, _ *tls.Config, headers http.Header) error {
 		switch cookies := headers.Get("Cookie"); {
-		case says != nil:
-			return says
+		case cause != nil:
+			return cause
 		case cookies != annsOwn && cookies != bobsOwn:
 			return errRefused
 		}
@@ -190,7 +190,7 @@ func TestFindingsAreForThoseWhoHaveLoggedIn(t *testing.T) {
 		{"a removed user", annsOwn, errRefused, 401, "refuse"},
 		{"brokers that are away", annsOwn, errAway, 502, "cannot be asked"},
 	} {
-		says = c.want
+		cause = c.want
 		got := ask(t, h, http.MethodGet, doctorPath, map[string]string{"Cookie": c.cookies})
 		if got.status != c.status || !strings.Contains(got.body, c.body) ||
 			got.status != http.StatusOK && strings.Contains(got.body, "found") ||

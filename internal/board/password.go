@@ -112,11 +112,11 @@ func converse(w io.Writer, r *bufio.Reader) error {
 		return err
 	}
 	for {
-		said, err := message(r)
+		info, err := message(r)
 		if err != nil {
 			return err
 		}
-		for line := range strings.Lines(said) {
+		for line := range strings.Lines(info) {
 			lower := strings.ToLower(line)
 			switch {
 			case strings.HasPrefix(lower, "pong"):

@@ -71,14 +71,14 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 func TestOpenWaitsForABroker(t *testing.T) {
 	s := natstest.Start(t)
 	s.Shutdown()
-	var said strings.Builder
+	var logged strings.Builder
 	if _, err := bus.Open(bustest.Within(t, 1500*time.Millisecond),
-		bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) ||
+		bus.Config{URL: s.URL(), Log: zerolog.New(&logged)}); !errors.Is(err, bus.ErrUnreachable) ||
 		!strings.Contains(err.Error(), s.URL()) {
 		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
 	}
-	if n := strings.Count(said.String(), "no broker at "+s.URL()); n != 1 {
-		t.Errorf("said %d times what it waits for, want once: %s", n, said.String())
+	if n := strings.Count(logged.String(), "no broker at "+s.URL()); n != 1 {
+		t.Errorf("said %d times what it waits for, want once: %s", n, logged.String())
 	}
 	opened := make(chan error, 1)
 	go func() {

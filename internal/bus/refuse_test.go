@@ -21,27 +21,27 @@ var apiReply = regexp.MustCompile(`MSG \S+ \S+ (?:\S+ )?(\d+)\r\n\{"type":"io\.n
 
 // spoil replaces the n-th answer of the API by an error that no program expects, of the same size. count is how
 // many answers there were.
-func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
+func spoil(n int) (alter func(towards bool, data []byte) []byte, count *int) {
 	const trouble = `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`
 	count = new(int)
-	return func(towards bool, said []byte) []byte {
+	return func(towards bool, data []byte) []byte {
 		if towards {
-			return said
+			return data
 		}
-		for _, at := range apiReply.FindAllSubmatchIndex(said, -1) {
+		for _, at := range apiReply.FindAllSubmatchIndex(data, -1) {
 			*count++
-			size, err := strconv.Atoi(string(said[at[2]:at[3]]))
+			size, err := strconv.Atoi(string(data[at[2]:at[3]]))
 			from := at[3] + len("\r\n")
-			if *count != n || err != nil || size < len(trouble) || from+size > len(said) {
+			if *count != n || err != nil || size < len(trouble) || from+size > len(data) {
 				continue
 			}
-			body := said[from : from+size]
+			body := data[from : from+size]
 			for i := range body {
 				body[i] = ' '
 			}
 			copy(body, trouble)
 		}
-		return said
+		return data
 	}, count
 }
 

@@ -47,10 +47,10 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	for _, s := range Services() {
 		grants[s] = Service(c, s)
 	}
-	said := map[string]bool{}
+	listed := map[string]bool{}
 	for _, spec := range events.Table() {
 		for _, w := range spec.By {
-			said[string(w)] = true
+			listed[string(w)] = true
 		}
 	}
 	for name, g := range grants {
@@ -64,7 +64,7 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 		switch {
 		case name == string(events.WriterHarness):
 			want = []string{"dev.log.agent=201.*.harness"}
-		case said[name]:
+		case listed[name]:
 			want = []string{"dev.log.*.*." + name}
 		}
 		if !slices.Equal(log, want) {

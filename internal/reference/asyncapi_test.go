@@ -135,13 +135,13 @@ func TestCommitsAreTheTables(t *testing.T) {
 	doc := plain(t)
 	for _, w := range events.Writers() {
 		list, _ := lookup(doc, "components", "messages", commitOf(w), "payload", "items", "anyOf").([]any)
-		var said []string
+		var listed []string
 		for _, schema := range list {
 			r, _ := lookup(schema, "$ref").(string)
-			said = append(said, strings.TrimPrefix(r, "#/components/schemas/"))
+			listed = append(listed, strings.TrimPrefix(r, "#/components/schemas/"))
 		}
 		for _, s := range events.Table() {
-			if slices.Contains(said, string(s.Kind)) != s.May(w) {
+			if slices.Contains(listed, string(s.Kind)) != s.May(w) {
 				t.Errorf("%s by %s: %v in the document, %v in the table", s.Kind, w, !s.May(w), s.May(w))
 			}
 		}

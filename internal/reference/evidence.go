@@ -92,14 +92,14 @@ func (e evidence) story(f *repolint.File) {
 }
 
 // idOf returns the id that the name of a story begins with: p14 is P14, s21 is §2.1, s30 is §3.
-func idOf(family, tens, ones string) string {
+func idOf(letter, tens, ones string) string {
 	switch {
-	case family == "s" && ones == "0":
+	case letter == "s" && ones == "0":
 		return "§" + tens
-	case family == "s":
+	case letter == "s":
 		return "§" + tens + "." + ones
 	default:
-		return strings.ToUpper(family) + strings.TrimPrefix(tens, "0") + ones
+		return strings.ToUpper(letter) + strings.TrimPrefix(tens, "0") + ones
 	}
 }
 

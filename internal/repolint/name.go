@@ -2,13 +2,11 @@ package repolint
 
 import (
 	"go/ast"
-	"go/token"
 	"slices"
 	"strings"
 )
 
-// replaced are words that names of functions, types, fields, constants and package variables do not have, each with
-// the words to use instead.
+// replaced are words that names do not have, each with the words to use instead.
 var replaced = map[string]string{
 	"tell": "send, notify or report", "tells": "send, notify or report",
 	"say": "log, record, print or write", "says": "want, text or output", "said": "text, output or recorded",
@@ -22,44 +20,22 @@ var replaced = map[string]string{
 	"lives": "alive, kept or the number of processes",
 }
 
-// names reports names with a word that has been replaced by the one that others use. Local variables and parameters
-// are exempt: their declaration is in sight.
+// names reports declared names with a word that has been replaced by the one that others use.
 func names(t *Tree) {
 	for _, f := range t.goFiles(true) {
-		for _, d := range f.Syntax.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				t.checkName(f, d.Name)
-			case *ast.GenDecl:
-				t.checkSpecs(f, d)
-			}
-		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
-			if s, ok := n.(*ast.StructType); ok {
-				for _, field := range s.Fields.List {
-					for _, name := range field.Names {
-						t.checkName(f, name)
-					}
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					t.checkName(f, n.Name)
+				}
+			case *ast.Ident:
+				if n.Obj != nil && n.Obj.Pos() == n.Pos() {
+					t.checkName(f, n)
 				}
 			}
 			return true
 		})
-	}
-}
-
-func (t *Tree) checkSpecs(f *File, d *ast.GenDecl) {
-	if d.Tok == token.IMPORT {
-		return
-	}
-	for _, spec := range d.Specs {
-		switch s := spec.(type) {
-		case *ast.TypeSpec:
-			t.checkName(f, s.Name)
-		case *ast.ValueSpec:
-			for _, name := range s.Names {
-				t.checkName(f, name)
-			}
-		}
 	}
 }
 

@@ -76,17 +76,17 @@ func TestTurnOfTheGuide(t *testing.T) {
 		ended <- sidecar.Serve(t.Context(), sidecar.Config{Harness: harness.Config{URL: w.server.URL()},
 			ConnectTimeout: patience}, toSidecar, fromSidecar)
 	}()
-	heard := make(chan object, 100)
+	received := make(chan object, 100)
 	go func() {
 		for d := json.NewDecoder(answers); ; {
 			var m object
 			if err := d.Decode(&m); err != nil {
 				return
 			}
-			heard <- m
+			received <- m
 		}
 	}()
-	names, said := named{}, 0
+	names, count := named{}, 0
 	for _, line := range guideLines(t) {
 		sign, text, _ := strings.Cut(line, " ")
 		if sign == ">" {
@@ -109,14 +109,14 @@ func TestTurnOfTheGuide(t *testing.T) {
 		case strings.Contains(text, `"choice":"staging"`):
 			w.answer("env", "staging")
 		}
-		said++
-		is := take(t, line, heard)
+		count++
+		is := take(t, line, received)
 		if miss := names.misses("", want, is); miss != "" {
 			t.Fatalf("the page has at %s what the sidecar has not\npage: %s\ncell: %v", miss, text, is)
 		}
 	}
-	if w.outcome(session.OutcomeCompleted); said < 7 || len(names) != 3 {
-		t.Errorf("%d messages of the sidecar, names %v", said, names)
+	if w.outcome(session.OutcomeCompleted); count < 7 || len(names) != 3 {
+		t.Errorf("%d messages of the sidecar, names %v", count, names)
 	}
 	if err := agent.Close(); err != nil {
 		t.Fatal(err)

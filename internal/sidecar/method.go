@@ -139,9 +139,9 @@ func (a *agent) connect(ctx context.Context, p Connect) (Connected, error) {
 // notifyLost tells the agent why its process may do nothing more. An end that it asked for is no news.
 func (a *agent) notifyLost(h *harness.Harness) {
 	a.mu.Lock()
-	lives := a.phase == connected
+	isConnected := a.phase == connected
 	a.mu.Unlock()
-	if lives {
+	if isConnected {
 		a.notify(methodLost, Lost{Error: errorOf(context.Cause(h.Context()))})
 	}
 }

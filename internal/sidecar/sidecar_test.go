@@ -270,16 +270,16 @@ func TestNewerProcess(t *testing.T) {
 	natstest.Until(t, "the old process to be refused", func() bool {
 		return old.calls("session.start_turn", object{"session": "shop", "content": "deploy"}).name() == "fenced"
 	})
-	heard := map[string]object{}
-	for heard["lost"] == nil || heard["turn.cancelled"] == nil {
+	received := map[string]object{}
+	for received["lost"] == nil || received["turn.cancelled"] == nil {
 		m := take(t, "the news", old.asked)
 		var params object
 		if err := json.Unmarshal(m.Params, &params); err != nil {
 			t.Fatal(err)
 		}
-		heard[m.Method] = params
+		received[m.Method] = params
 	}
-	for method, params := range heard {
+	for method, params := range received {
 		if data := params["error"].(object)["data"].(object); data["error"] != "fenced" {
 			t.Errorf("%s: %v", method, params)
 		}

@@ -48,9 +48,9 @@ const opening = `A story (P1).
 `
 
 // stopper is a service that stops the open turn, and stops it again at each decision if it does not look.
-func stopper(looks bool) story.Service {
+func stopper(checks bool) story.Service {
 	request := func(s *session.State) []events.Fact {
-		if s.Turn == nil || looks && s.Pending.Stop != nil {
+		if s.Turn == nil || checks && s.Pending.Stop != nil {
 			return nil
 		}
 		return []events.Fact{events.TurnStopRequested{Turn: s.Turn.ID, Actor: events.ActorPerson, By: "ada"}}

@@ -135,28 +135,28 @@ func FuzzDecodeQuickly(f *testing.F) {
 // TestRetryAfterIsTakenAsItComes: a failed turn has ended, whatever JSON its retry_after_ms is.
 func TestRetryAfterIsTakenAsItComes(t *testing.T) {
 	const most = 1 << 53
-	for said, want := range map[string]int64{
+	for text, want := range map[string]int64{
 		`1500`: 1500, `-5`: -5, `1.7`: 1, `1e3`: 1000, `1e400`: most, `-1e400`: -most, `99999999999999999999`: most,
 		`null`: 0, `"12"`: 0, `true`: 0, `{}`: 0,
 	} {
 		body := `[{"specversion":"1.0","id":"e","source":"/harness/h/1","type":"holdfast.turn.failed",` +
 			`"subject":"t","time":"2026-01-01T00:00:00Z","session":"s","epoch":1,` +
-			`"data":{"turn":"t","had_output":false,"error":{"kind":"rate_limit","text":"x","retry_after_ms":` + said +
+			`"data":{"turn":"t","had_output":false,"error":{"kind":"rate_limit","text":"x","retry_after_ms":` + text +
 			`}}}]`
 		evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
 		if err != nil || evs[0].Err != nil {
-			t.Errorf("%s: %v %v", said, err, evs[0].Err)
+			t.Errorf("%s: %v %v", text, err, evs[0].Err)
 			continue
 		}
 		if f := evs[0].Fact.(TurnFailed); f.Error.RetryAfterMS != want || f.Error.Kind != "rate_limit" {
-			t.Errorf("%s is read as %+v, want %d", said, f.Error, want)
+			t.Errorf("%s is read as %+v, want %d", text, f.Error, want)
 		}
 	}
 }
 
 // TestErrorsOfAllSorts: a failed turn has ended, whatever JSON its error is. A string alone is an error, too.
 func TestErrorsOfAllSorts(t *testing.T) {
-	for said, want := range map[string]Failure{
+	for text, want := range map[string]Failure{
 		`"boom"`:                     {Text: "boom"},
 		`null`:                       {},
 		`5`:                          {Text: "5"},
@@ -170,7 +170,7 @@ func TestErrorsOfAllSorts(t *testing.T) {
 		for _, kind := range []string{`tool.failed","subject":"c`, `turn.failed","subject":"t`,
 			`compaction.failed","subject":"k`} {
 			body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.` + kind +
-				`","session":"s","epoch":1,"data":{"call":"c","turn":"t","compaction":"k","error":` + said + `}}]`
+				`","session":"s","epoch":1,"data":{"call":"c","turn":"t","compaction":"k","error":` + text + `}}]`
 			evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
 			if err != nil || evs[0].Err != nil {
 				t.Errorf("%s: %v %v", body, err, evs[0].Err)

@@ -14,9 +14,9 @@ import (
 // compaction, and the numbered rules of the contract's section 2 (§2.1 to §2.8).
 func behaviours() []string {
 	var ids []string
-	for family, last := range map[string]int{"P": 23, "R": 20, "T": 19, "C": 18, "§2.": 8} {
+	for letter, last := range map[string]int{"P": 23, "R": 20, "T": 19, "C": 18, "§2.": 8} {
 		for n := 1; n <= last; n++ {
-			ids = append(ids, fmt.Sprintf("%s%d", family, n))
+			ids = append(ids, fmt.Sprintf("%s%d", letter, n))
 		}
 	}
 	slices.Sort(ids)

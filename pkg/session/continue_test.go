@@ -30,9 +30,9 @@ func (f *feeder) inVain() int {
 // TestContinuationsAreBounded: turns are requested for a decision up to a bound. The document shows that the decision
 // waits for a person then, and an act of a person begins again. Input that a harness takes in is no such act.
 func TestContinuationsAreBounded(t *testing.T) {
-	said := json.RawMessage(`"x"`)
+	content := json.RawMessage(`"x"`)
 	message := func(synthetic bool) events.Fact {
-		return events.MessageAccepted{Message: fmt.Sprint("m", synthetic), Content: said, Synthetic: synthetic}
+		return events.MessageAccepted{Message: fmt.Sprint("m", synthetic), Content: content, Synthetic: synthetic}
 	}
 	resume := events.TurnRequested{Turn: "again", Cause: events.CauseResume}
 	for name, c := range map[string]struct {

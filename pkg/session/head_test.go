@@ -327,18 +327,18 @@ func clockSteps(t *rapid.T, c *events.Commit) events.Steps {
 // checkNextCheck compares the head of a state with each decider, at several instants.
 func checkNextCheck(t *rapid.T, s *session.State, src session.Source, steps events.Steps) {
 	h := s.Head()
-	look := steps.Earliest(h.CheckAt)
+	at := steps.Earliest(h.CheckAt)
 	begin := s.UpdatedAt.Add(oneOf(t, "clock", 0, -time.Hour))
 	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 59 * time.Second, 2 * time.Minute, time.Hour,
 		3 * time.Hour} {
 		now := begin.Add(after)
-		due := h.Due || !h.CheckAt.IsZero() && !look.After(now)
+		due := h.Due || !h.CheckAt.IsZero() && !at.After(now)
 		check := func(who string, facts int, next time.Time) {
 			switch {
 			case due:
 			case facts > 0:
 				t.Fatalf("%s has %d facts at %s, and the head says %+v:\n%s", who, facts, now, h, encoded(t, s))
-			case !next.IsZero() && (h.CheckAt.IsZero() || look.After(next)):
+			case !next.IsZero() && (h.CheckAt.IsZero() || at.After(next)):
 				t.Fatalf("%s looks at %s, and the head says %+v:\n%s", who, next, h, encoded(t, s))
 			}
 		}

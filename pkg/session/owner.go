@@ -137,7 +137,7 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 // last heard of beside the log. Waiting for a person is no silence (P20), nor is a call that runs; what runs in the
 // background does not count. While the conversation is compacted its turn need not be heard of. Of what is held for an
 // owner of before recovery says what becomes of it.
-func (s *State) Silence(heard time.Time, steps events.Steps) (of string, at time.Time) {
+func (s *State) Silence(last time.Time, steps events.Steps) (of string, at time.Time) {
 	t, c := s.Turn, s.Compaction
 	switch {
 	case s.Policy.StallAfterS <= 0 || !s.Owned || s.BlockedBy() != "" || s.calling():
@@ -149,10 +149,10 @@ func (s *State) Silence(heard time.Time, steps events.Steps) (of string, at time
 	default:
 		return "", at
 	}
-	if wrote := steps.Since(s.UpdatedAt, s.Seq); wrote.After(heard) {
-		heard = wrote
+	if wrote := steps.Since(s.UpdatedAt, s.Seq); wrote.After(last) {
+		last = wrote
 	}
-	return of, heard.Add(s.Policy.StallAfter())
+	return of, last.Add(s.Policy.StallAfter())
 }
 
 // calling reports whether a call runs that is not in the background.

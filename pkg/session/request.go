@@ -47,8 +47,8 @@ func (s *State) Answer(w request.Answer, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Answered, w.Asked, src, func(said settlement) bool {
-			return sameAnswers(said.answers, trimmed(w.Answers))
+		return s.tooLate(w.Prompt, Answered, w.Asked, src, func(found settlement) bool {
+			return sameAnswers(found.answers, trimmed(w.Answers))
 		})
 	}
 	if err := s.sameShown(w.Prompt, w.Asked, src); err != nil {
@@ -73,7 +73,7 @@ func (s *State) Reject(w request.Reject, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Rejected, w.Asked, src, func(said settlement) bool { return said.text == w.Text })
+		return s.tooLate(w.Prompt, Rejected, w.Asked, src, func(found settlement) bool { return found.text == w.Text })
 	}
 	if err := s.sameShown(w.Prompt, w.Asked, src); err != nil {
 		return Decision{}, err
@@ -127,11 +127,11 @@ func (s *State) tooLate(prompt string, wanted Status, asked uint64, src Source, 
 	if err != nil {
 		return Decision{}, err
 	}
-	said, err := settled(src, b.Seq, prompt, b.Status)
+	found, err := settled(src, b.Seq, prompt, b.Status)
 	if err != nil {
 		return Decision{}, err
 	}
-	if b.Status == wanted && same(said) {
+	if b.Status == wanted && same(found) {
 		if err := s.sameShown(prompt, asked, src); err != nil {
 			return Decision{}, err
 		}

@@ -104,10 +104,10 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		prompts, asked = p.Prompts, p.Seq
 	}
 	// while all who know are still there
-	said := f.MessageSeq(fact.Message)
-	if said != 0 && asked == f.c.Seq {
+	place := f.MessageSeq(fact.Message)
+	if place != 0 && asked == f.c.Seq {
 		// what was decided after a person's message is newer than its turn
-		asked = said
+		asked = place
 	}
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts, fact.Message) {
 		prompts = f.carry(prompts, c)
@@ -116,9 +116,9 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	f.replaceTurn(fact.OfTurn)
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
 	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn,
-		Message: fact.Message, MessageSeq: said,
+		Message: fact.Message, MessageSeq: place,
 		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
-	f.dequeue(fact.Message, said)
+	f.dequeue(fact.Message, place)
 	stopped := f.stopHolds(requested, asked)
 	f.Pending.Turn = nil
 	f.leaveOwed(asked)
@@ -468,10 +468,10 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 // endTurn closes the open turn with what belongs to it; said is the fact for the feed that no writer appended. Calls
 // come first and the turn last: of many endings at once the older ones are not kept, and people look for the prompts
 // and the turn.
-func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said events.Fact) {
+func (f *fold) endTurn(outcome, reason string, failure *events.Failure, fact events.Fact) {
 	t := f.Turn
-	if said != nil {
-		f.derive(said)
+	if fact != nil {
+		f.derive(fact)
 	}
 	for _, id := range sortedKeys(f.Tools) {
 		if c := f.Tools[id]; c.Turn == t.ID && !c.Background {

@@ -153,8 +153,8 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	if tool.Call != "" {
 		b.Tool = &tool
 	}
-	said, err := settled(src, b.Seq, prompt, b.Status)
-	b.Answers, b.By, b.Reason = said.answers, said.by, said.reason(b.Reason)
+	found, err := settled(src, b.Seq, prompt, b.Status)
+	b.Answers, b.By, b.Reason = found.answers, found.by, found.reason(b.Reason)
 	return b, err
 }
 
@@ -448,11 +448,11 @@ func (s *State) WorkOpen(src Source) (*WorkTurn, error) {
 func (t *WorkTurn) readPrompts(src Source, list []Carried, bytesMax int) error {
 	for _, c := range list {
 		p := TurnPrompt{Prompt: c.Prompt, Seq: c.Seq, WorkPrompt: WorkPrompt{Status: c.Status}}
-		said, err := settled(src, c.Seq, c.Prompt, c.Status)
+		found, err := settled(src, c.Seq, c.Prompt, c.Status)
 		if err != nil {
 			return err
 		}
-		p.Answers, p.Text, p.By = said.answers, said.text, said.by
+		p.Answers, p.Text, p.By = found.answers, found.text, found.by
 		if c.Asked != 0 {
 			asked, err := promptRequest(src, c.Asked, math.MaxUint64, c.Prompt)
 			if err != nil {
@@ -483,12 +483,12 @@ func (s *State) workPrompts(w *Work, src Source, bytesMax int) (size int, err er
 		if !s.owes(p) {
 			continue
 		}
-		said, err := settled(src, p.SettledSeq, id, p.Status)
+		found, err := settled(src, p.SettledSeq, id, p.Status)
 		if err != nil {
 			return 0, err
 		}
-		entry := &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by,
-			Reason: said.reason(p.Reason)}
+		entry := &WorkPrompt{Status: p.Status, Answers: found.answers, Text: found.text, By: found.by,
+			Reason: found.reason(p.Reason)}
 		if size += len(encode(entry)); size > bytesMax && len(w.Prompts) > 0 {
 			return size, nil
 		}

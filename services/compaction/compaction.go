@@ -108,7 +108,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b),
-		had: control.NewHistory(b.Log.Each, messageOf, control.HistoryMax), reading: make(chan struct{}, longAgoMax)}
+		had: control.NewHistory(b.Log.Each, messageOf, control.HistoryMax), reading: make(chan struct{}, logReadsMax)}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// longAgoMax is how many requests look for their message in the log of a session at the same time. Others wait.
-const longAgoMax = 4
+// logReadsMax is how many requests look for their message in the log of a session at the same time. Others wait.
+const logReadsMax = 4
 
 // sentLongAgo returns the place in the log of a message that was sent before, and whose ending was displaced in the
 // document by later ones; 0 for a message that the session never had, or that the document lists.

@@ -16,11 +16,11 @@ import (
 )
 
 // refused checks the code and a part of the text of a refusal.
-func refused(t *testing.T, err error, code int, says string) {
+func refused(t *testing.T, err error, code int, text string) {
 	t.Helper()
 	r, ok := errors.AsType[*events.Refusal](err)
-	if !ok || r.Code != code || !strings.Contains(r.Error()+string(r.Body()), says) {
-		t.Errorf("%v, want %d about %q", err, code, says)
+	if !ok || r.Code != code || !strings.Contains(r.Error()+string(r.Body()), text) {
+		t.Errorf("%v, want %d about %q", err, code, text)
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *random) something() {
 func (r *random) rest() {
 	r.try(events.WriterLedger, `session.configured {"policy":{"context_limit":100000},"by":"ada"}`)
 	r.scene = scene{name: "rest"}
-	for calm := 0; calm < 8; r.round++ {
+	for idle := 0; idle < 8; r.round++ {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
 		for _, id := range r.s.PendingPrompts() {
@@ -125,11 +125,11 @@ func (r *random) rest() {
 		for _, p := range []func(){r.ledger, r.compaction, r.harness, r.ledger, r.reconciler, r.retry} {
 			p()
 		}
-		if calm++; r.s.Seq != before {
-			calm = 0
+		if idle++; r.s.Seq != before {
+			idle = 0
 		}
 		// it waits for a person
-		if calm == 4 && len(r.s.Queue) > 0 {
+		if idle == 4 && len(r.s.Queue) > 0 {
 			r.n++
 			r.asked = append(r.asked, message(r.s.Ref(), fmt.Sprint("go-on-", r.n)))
 		}

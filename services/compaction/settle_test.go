@@ -25,7 +25,7 @@ const (
 // settle runs all processes but no person, until no process has anything to append at any later instant.
 func (r *random) settle() {
 	r.scene, r.back = scene{name: "rest"}, r.round
-	for calm := 0; calm < settleRounds; r.round++ {
+	for idle := 0; idle < settleRounds; r.round++ {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
 		// tools complete
@@ -40,8 +40,8 @@ func (r *random) settle() {
 		for _, p := range []func(){r.ledger, r.compaction, r.harness, r.ledger, r.reconciler, r.retry} {
 			p()
 		}
-		if calm++; r.s.Seq != before {
-			calm = 0
+		if idle++; r.s.Seq != before {
+			idle = 0
 		}
 		if r.round > restRoundsMax {
 			r.rt.Fatalf("it does not come to rest: %s\n%s", story.Summary(r.s), r.history())

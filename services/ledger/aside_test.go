@@ -696,19 +696,19 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	if r, _ := errors.AsType[*events.Refusal](err); r == nil || r.Code != 404 {
 		t.Errorf("an answer to what was never asked: %v", err)
 	}
-	leave := occupy(t, l.longAgos, longAgoMax)
+	leave := occupy(t, l.wholeReads, wholeReadsMax)
 	waiting, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	refused := make(chan *events.Refusal, longAgoWaitMax)
-	for range longAgoWaitMax {
+	refused := make(chan *events.Refusal, wholeReadsWaitMax)
+	for range wholeReadsWaitMax {
 		go func() { refused <- ask(waiting) }()
 	}
-	natstest.Until(t, "the others to wait", func() bool { return l.longAgos.waiters() == longAgoWaitMax })
-	if r := ask(t.Context()); r == nil || r.Code != 503 || l.longAgos.waiters() != longAgoWaitMax {
+	natstest.Until(t, "the others to wait", func() bool { return l.wholeReads.waiters() == wholeReadsWaitMax })
+	if r := ask(t.Context()); r == nil || r.Code != 503 || l.wholeReads.waiters() != wholeReadsWaitMax {
 		t.Errorf("while many wait: %v", r)
 	}
 	cancel()
-	for range longAgoWaitMax {
+	for range wholeReadsWaitMax {
 		if r := <-refused; r == nil || r.Code != 503 {
 			t.Errorf("where no place is free: %v", r)
 		}

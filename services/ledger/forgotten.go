@@ -8,11 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// longAgo decides on the session as it was when it still listed a prompt that has since been displaced by later
+// decideForgotten decides on the session as it was when it still listed a prompt that has since been displaced by later
 // endings: so a late asker gets the prompt's state, too (P11). Nothing is appended: an ended prompt stays ended. For a
 // prompt that never existed it returns the same refusal; that reads what is new since the last such request.
-func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decide) (session.Decision, error) {
-	done, err := l.longAgos.enter(ctx)
+func (l *Ledger) decideForgotten(ctx context.Context, who whom, unknown error, decide decide) (session.Decision,
+	error) {
+	done, err := l.wholeReads.enter(ctx)
 	if err != nil {
 		return session.Decision{}, err
 	}

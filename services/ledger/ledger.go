@@ -100,10 +100,10 @@ type Ledger struct {
 	log  zerolog.Logger
 	fold *folder
 
-	longAgos *gate            // of requests that read a whole session
-	asked    *control.History // prompts
-	lists    *gate            // of requests that read all documents
-	prefixes prefixes
+	wholeReads *gate            // of requests that read a whole session
+	asked      *control.History // prompts
+	lists      *gate            // of requests that read all documents
+	prefixes   prefixes
 }
 
 // New returns a ledger. The cell must be set up before: see [layout.Layout.Ensure].
@@ -113,9 +113,9 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	}
 	log = log.With().Str("service", Name).Logger()
 	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
-		longAgos: newGate(longAgoMax, longAgoWaitMax, "others ask about prompts of long ago: ask again"),
-		asked:    control.NewHistory(b.Log.Each, promptOf, control.HistoryMax),
-		lists:    newGate(listsMax, listWaitMax, "others list sessions: ask again")}
+		wholeReads: newGate(wholeReadsMax, wholeReadsWaitMax, "others ask about prompts of long ago: ask again"),
+		asked:      control.NewHistory(b.Log.Each, promptOf, control.HistoryMax),
+		lists:      newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil
 }

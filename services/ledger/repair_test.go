@@ -152,7 +152,7 @@ func TestASurveyThatFailsIsReported(t *testing.T) {
 	w.open(lost)
 	l := w.settle(Default())
 	w.during(Default(), w.acknowledged)
-	for name, look := range map[string]func(context.Context, *Ledger) error{
+	for name, check := range map[string]func(context.Context, *Ledger) error{
 		"survey": func(ctx context.Context, l *Ledger) error { l.surveyOnce(ctx); return nil },
 		"walk":   func(ctx context.Context, l *Ledger) error { return l.walkOnce(ctx) },
 	} {
@@ -163,7 +163,7 @@ func TestASurveyThatFailsIsReported(t *testing.T) {
 			}
 			var log lines
 			l, sent := w.spoiling(n, zerolog.New(&log))
-			err := look(t.Context(), l)
+			err := check(t.Context(), l)
 			if !sent() {
 				lost := log.has("has lost commits of 1 ")
 				if err != nil || n < 3 || log.has(`"warn"`, `"err":`) || lost != (name == "survey") {

@@ -20,11 +20,11 @@ const racesMax = 10
 
 // Limits of what one request may read of a log.
 const (
-	currentReadMax  = 10_000   // commits beyond the document; a document that is further behind is being updated
-	currentBytesMax = 32 << 20 // of their data
-	currentKeptMax  = 1 << 20  // of the newest of them, which are kept until the request ends
-	longAgoMax      = 2        // requests that read a whole session, at the same time
-	longAgoWaitMax  = 16       // requests that wait for that, each in one of the places of all requests
+	currentReadMax    = 10_000   // commits beyond the document; a document that is further behind is being updated
+	currentBytesMax   = 32 << 20 // of their data
+	currentKeptMax    = 1 << 20  // of the newest of them, which are kept until the request ends
+	wholeReadsMax     = 2        // requests that read a whole session, at the same time
+	wholeReadsWaitMax = 16       // requests that wait for that, each in one of the places of all requests
 )
 
 func (l *Ledger) endpoints() []rpc.Endpoint {
@@ -106,7 +106,7 @@ func (l *Ledger) execute(ctx context.Context, who whom, decide decide) (request.
 		Decide: decide,
 	})
 	if who.prompt != "" && opened && notFound(err) {
-		d, err = l.longAgo(ctx, who, err, decide)
+		d, err = l.decideForgotten(ctx, who, err, decide)
 	}
 	return request.Changed{Seq: d.Seq}, err
 }

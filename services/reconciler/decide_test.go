@@ -96,9 +96,9 @@ func TestExpiryAtTheBound(t *testing.T) {
 				`","questions":[{"id":"q","question":"?"}]}`)
 		y.owner("s", "dead")
 		y.Now = deadline
-		said := y.decide()
-		asked += strings.Count(said, "turn.requested")
-		return said
+		decided := y.decide()
+		asked += strings.Count(decided, "turn.requested")
+		return decided
 	}
 	last := ""
 	for i := range session.ContinuationsMax + 1 {
@@ -109,8 +109,8 @@ func TestExpiryAtTheBound(t *testing.T) {
 		t.Fatalf("%d turns were requested; the last decision:\n%s", asked, last)
 	}
 	y.facts("s", strconv.FormatUint(y.Last+1, 10)+` by=compaction message.accepted {"message":"m","content":"x"}`)
-	if said := asks(2 * session.ContinuationsMax); !strings.Contains(said, "turn.requested") {
-		t.Errorf("a person has sent a message since:\n%s", said)
+	if decided := asks(2 * session.ContinuationsMax); !strings.Contains(decided, "turn.requested") {
+		t.Errorf("a person has sent a message since:\n%s", decided)
 	}
 }
 

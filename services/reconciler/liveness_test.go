@@ -215,7 +215,7 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 // renewsOnly renews two leases each second, of an owner that is ready and of a newer incarnation that is starting and
 // claims nothing. look does what a pass does with the incarnations that are adopting. The newer one supersedes the
 // owner at the second dead, and not before.
-func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, now time.Time)) {
+func renewsOnly(t *testing.T, seconds, dead int, check func(k *leaseBook, n int, now time.Time)) {
 	t.Helper()
 	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute,
 		Unknown: 15 * time.Second})
@@ -227,7 +227,7 @@ func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, 
 			k.seen("h", incarnation, kv.Entry{Key: "harness.h." + incarnation, Value: leaseBody(t, incarnation, state),
 				At: now}, both(now))
 		}
-		look(k, n, now)
+		check(k, n, now)
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
 		o, _ := k.checkOwner(s, both(now))
@@ -305,17 +305,17 @@ func TestAnAbandonedLease(t *testing.T) {
 	}
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
-	lives := lease.Record{ID: "h", Incarnation: "17", Exclusive: true, State: "ready", TTLMS: 15_000}
-	see(1, lives, kv.Entry{})
+	record := lease.Record{ID: "h", Incarnation: "17", Exclusive: true, State: "ready", TTLMS: 15_000}
+	see(1, record, kv.Entry{})
 	if o, _ := k.checkOwner(s, at(2)); o.Liveness != Alive {
 		t.Errorf("before: %s", o.Liveness)
 	}
-	dead := lives
+	dead := record
 	dead.State = "draining"
 	see(2, dead, kv.Entry{})
 	dead.Abandoned = "exit status 1"
-	if look := see(3, dead, kv.Entry{}); !look.Equal(sec(3)) {
-		t.Errorf("passed over at %s, want at once", look)
+	if next := see(3, dead, kv.Entry{}); !next.Equal(sec(3)) {
+		t.Errorf("passed over at %s, want at once", next)
 	}
 	check := func(when, by string) {
 		t.Helper()
@@ -325,9 +325,9 @@ func TestAnAbandonedLease(t *testing.T) {
 		}
 	}
 	check("abandoned", "")
-	see(4, lives, kv.Entry{})
+	see(4, record, kv.Entry{})
 	check("renewed afterwards", "")
-	see(4, lives, kv.Entry{Deleted: true, Expired: true})
+	see(4, record, kv.Entry{Deleted: true, Expired: true})
 	check("the key has ended", "")
 	k.view.put("h", "18", &Seen{Exclusive: true, State: "ready", TTL: time.Minute, Since: sec(3), Renewed: sec(3)})
 	check("a newer one is ready", "18")

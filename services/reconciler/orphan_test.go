@@ -29,9 +29,9 @@ func TestOrphanedAsDecided(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if said, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); said != want ||
+			if got, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); got != want ||
 				!d.CheckAt.IsZero() {
-				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, said, want, d.CheckAt)
+				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, got, want, d.CheckAt)
 			}
 			in.Owner = Owner{}
 			if d, err = Decide(d.After, in, w.Source); err != nil || len(d.Facts) > 0 || !d.CheckAt.IsZero() {
@@ -74,15 +74,15 @@ func TestNeedsInterruptionsOnly(t *testing.T) {
 				want = c.want
 			}
 			facts, ok := decideUnowned(y.State("s"), Input{Now: began, Owner: Owner{Liveness: life}})
-			said := "not plain"
+			got := "not plain"
 			if ok {
-				said = ""
+				got = ""
 			}
 			for _, f := range facts {
-				said += " " + string(f.Kind())
+				got += " " + string(f.Kind())
 			}
-			if said != want {
-				t.Errorf("with %q, owner %s: %s, want%s", c.more, life, said, want)
+			if got != want {
+				t.Errorf("with %q, owner %s: %s, want%s", c.more, life, got, want)
 			}
 		}
 	}

@@ -46,11 +46,11 @@ func TestContendersAreThoseOfAllLeases(t *testing.T) {
 		}
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Exclusive, s.Owned = name(), true, true
-		by, look := k.view.superseder(margins, s, now)
-		wantBy, wantLook := searched(k.view.Leases["h"], margins, s.Incarnation, now)
-		if by != wantBy || by == "" && !look.Equal(wantLook) {
+		by, next := k.view.superseder(margins, s, now)
+		wantBy, wantNext := searched(k.view.Leases["h"], margins, s.Incarnation, now)
+		if by != wantBy || by == "" && !next.Equal(wantNext) {
 			t.Fatalf("seed %d round %d: %s is superseded by %q, look at %s; want %q, %s", seed, round, s.Incarnation,
-				by, look, wantBy, wantLook)
+				by, next, wantBy, wantNext)
 		}
 		verdicts[by != ""]++
 	}
@@ -60,7 +60,7 @@ func TestContendersAreThoseOfAllLeases(t *testing.T) {
 }
 
 // searched returns what superseder returns, by a search in all leases.
-func searched(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, look time.Time) {
+func searched(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, next time.Time) {
 	for id, l := range leases {
 		switch {
 		case !l.contends() || !session.Older(incarnation, id):
@@ -68,11 +68,11 @@ func searched(leases map[string]*Seen, m Margins, incarnation string, now time.T
 			if by == "" || newestFirst(id, by) < 0 {
 				by = id
 			}
-		case look.IsZero() || l.adopts(m).Before(look):
-			look = l.adopts(m)
+		case next.IsZero() || l.adopts(m).Before(next):
+			next = l.adopts(m)
 		}
 	}
-	return by, look
+	return by, next
 }
 
 // TestAnOwnerIsCheckedWithoutASearch: the time of a check does not grow with the number of leases of the harness.

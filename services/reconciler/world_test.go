@@ -130,13 +130,13 @@ func (c *cell) reconcile(b *bus.Bus, cfg Config) (r *Reconciler, stop func()) {
 // reconcilers without a slow walk.
 func (c *cell) settled(r *Reconciler) {
 	c.t.Helper()
-	var looks, walks uint64
+	var checks, walks uint64
 	var since time.Time
 	natstest.Until(c.t, "calm", func() bool {
 		n := r.Counts()
 		lag, _, err := c.b.Consumers.Lag(c.ctx, control.Documents(Name))
-		if looks != n["looks"] || walks != n["walks"] || lag > 0 || err != nil {
-			looks, walks, since = n["looks"], n["walks"], time.Now()
+		if checks != n["looks"] || walks != n["walks"] || lag > 0 || err != nil {
+			checks, walks, since = n["looks"], n["walks"], time.Now()
 		}
 		// longer than the pause between two walks
 		return !since.IsZero() && time.Since(since) > 1500*time.Millisecond

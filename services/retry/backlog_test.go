@@ -27,11 +27,11 @@ func TestAheadAfterAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, look := events.Ref{Harness: "h", Session: "s"}, now.Add(time.Hour)
-	if _, err := r.decide(t.Context(), session.New(ref), events.Clock{Now: look}, nil); err != nil {
+	ref, at := events.Ref{Harness: "h", Session: "s"}, now.Add(time.Hour)
+	if _, err := r.decide(t.Context(), session.New(ref), events.Clock{Now: at}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if r.backlog.active.Before(now) || !r.backlog.active.Before(look) {
+	if r.backlog.active.Before(now) || !r.backlog.active.Before(at) {
 		t.Errorf("active since %s after the broker was back, when it was decided for an hour later",
 			r.backlog.active.Sub(now))
 	}

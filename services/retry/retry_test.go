@@ -275,17 +275,17 @@ func TestStall(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	const stallS = 2
-	silent, heard := "", ""
+	silent, active := "", ""
 	natstest.RetryStalled(t, stallS*time.Second/4, func() error {
-		silent, heard = "silent"+b.NewID(), "heard"+b.NewID()
+		silent, active = "silent"+b.NewID(), "heard"+b.NewID()
 		patience := &events.PolicyPatch{StallAfterS: events.Set[int64](stallS)}
-		c.opened(heard, patience)
+		c.opened(active, patience)
 		c.opened(silent, patience)
 		c.until(silent, "to have stalled", func(s *session.State) bool {
-			b.Hints.Progress(ref(heard))
+			b.Hints.Progress(ref(active))
 			return s.Turn == nil
 		})
-		if h, commits := c.read(heard); h.Turn == nil || len(commits) != 1 {
+		if h, commits := c.read(active); h.Turn == nil || len(commits) != 1 {
 			return fmt.Errorf("the turn with pings ended: %+v after %d commits", h.LastTurn, len(commits))
 		}
 		return nil
@@ -297,7 +297,7 @@ func TestStall(t *testing.T) {
 	if took := commits[1].At.Sub(commits[0].At); took < stallS*time.Second || len(commits[1].Events) != 2 {
 		t.Errorf("failed after %s with %d facts in one commit", took, len(commits[1].Events))
 	}
-	c.until(heard, "to have stalled when nothing is heard of it any more",
+	c.until(active, "to have stalled when nothing is heard of it any more",
 		func(s *session.State) bool { return s.Turn == nil })
 }
 

@@ -34,8 +34,8 @@ func TestAnswers(t *testing.T) {
 		}
 		want := `"optionId":"no"`
 		if elsewhere {
-			if code, said := c.run("answer", harness+"/s1", prompt, "Allow"); code != 0 {
-				t.Fatalf("answer: %d: %s", code, said)
+			if code, output := c.run("answer", harness+"/s1", prompt, "Allow"); code != 0 {
+				t.Fatalf("answer: %d: %s", code, output)
 			}
 			want = `"optionId":"yes"`
 		} else {
@@ -46,8 +46,8 @@ func TestAnswers(t *testing.T) {
 		}
 		if elsewhere {
 			answer()
-		} else if code, said := c.run("answer", harness+"/s1", prompt, "Allow"); code == 0 {
-			t.Errorf("a second answer: %s", said)
+		} else if code, output := c.run("answer", harness+"/s1", prompt, "Allow"); code == 0 {
+			t.Errorf("a second answer: %s", output)
 		}
 		x.finishes(turn)
 		st := c.until(harness, "s1", "the end of the turn", func(s *session.State) bool { return s.Turn == nil })
@@ -114,8 +114,8 @@ func TestAgentKilled(t *testing.T) {
 			}
 			if at == "tool" {
 				prompt := c.prompt("killed", at)
-				if code, said := c.run("answer", "killed/"+at, prompt, "Allow"); code != 0 {
-					t.Fatalf("answer: %d: %s", code, said)
+				if code, text := c.run("answer", "killed/"+at, prompt, "Allow"); code != 0 {
+					t.Fatalf("answer: %d: %s", code, text)
 				}
 				x.agent.gets("yes")
 			}
@@ -143,8 +143,8 @@ func TestAgentKilled(t *testing.T) {
 		}
 		if at == "permission" {
 			prompt := c.prompt("killed", at)
-			if code, said := c.run("answer", "killed/"+at, prompt, "Allow"); code != 0 {
-				t.Errorf("answer while no agent runs: %d: %s", code, said)
+			if code, text := c.run("answer", "killed/"+at, prompt, "Allow"); code != 0 {
+				t.Errorf("answer while no agent runs: %d: %s", code, text)
 			}
 		}
 	}
@@ -199,8 +199,8 @@ func TestNoBroker(t *testing.T) {
 	}) {
 		t.Errorf("the late prompt is not marked: %v", all)
 	}
-	if code, said := c.run("answer", "alone/s1", prompt, "Allow"); code != 0 {
-		t.Fatalf("answer: %d: %s", code, said)
+	if code, text := c.run("answer", "alone/s1", prompt, "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, text)
 	}
 	if id := x.agent.gets(`"optionId":"yes"`); id != "78" {
 		t.Errorf("the reply has the id %s", id)
@@ -285,8 +285,8 @@ func TestEditorLeaves(t *testing.T) {
 	if id := x.agent.gets("the editor has left"); id != "9" {
 		t.Errorf("the error has the id %s", id)
 	}
-	if code, said := c.run("answer", "leaves/s1", c.prompt("leaves", "s1"), "Allow"); code != 0 {
-		t.Fatalf("answer: %d: %s", code, said)
+	if code, text := c.run("answer", "leaves/s1", c.prompt("leaves", "s1"), "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, text)
 	}
 	x.agent.gets(`"optionId":"yes"`)
 	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, turn)
@@ -310,8 +310,8 @@ func TestStopped(t *testing.T) {
 	turn := x.prompts("s1")
 	x.asks("s1")
 	prompt := c.prompt("stopped", "s1")
-	if code, said := c.run("stop", "stopped/s1", "--force", "--reason", "enough"); code != 0 {
-		t.Fatalf("stop: %d: %s", code, said)
+	if code, output := c.run("stop", "stopped/s1", "--force", "--reason", "enough"); code != 0 {
+		t.Fatalf("stop: %d: %s", code, output)
 	}
 	x.agent.gets("session/cancel")
 	if id := x.agent.gets(`"outcome":"cancelled"`); id != "77" {
@@ -381,16 +381,16 @@ func fenced(t *testing.T, waits bool) {
 		`{"sessionUpdate":"tool_call","toolCallId":"c2","title":"ls","kind":"execute","status":"in_progress"}}}`)
 	x.editor.gets("c2")
 	c.until(harness, "s1", "the next owner", func(s *session.State) bool { return s.Owned })
-	if code, said := c.run("answer", harness+"/s1", prompt, "Allow"); code != 0 {
-		t.Fatalf("answer: %d: %s", code, said)
+	if code, output := c.run("answer", harness+"/s1", prompt, "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, output)
 	}
 	x.agent.gets(`"optionId":"yes"`)
 	x.finishes(turn)
 	turn = x.prompts("s1")
 	c.until(harness, "s1", "the next turn", func(s *session.State) bool { return s.Turn != nil })
 	x.asks("s1")
-	if code, said := c.run("answer", harness+"/s1", c.prompt(harness, "s1"), "Allow"); code != 0 {
-		t.Fatalf("answer: %d: %s", code, said)
+	if code, output := c.run("answer", harness+"/s1", c.prompt(harness, "s1"), "Allow"); code != 0 {
+		t.Fatalf("answer: %d: %s", code, output)
 	}
 	x.agent.gets(`"optionId":"yes"`)
 	x.finishes(turn)

@@ -94,8 +94,8 @@ func TestAskTool(t *testing.T) {
 	const harness, id = "acp-ask", "acp-ask/s1"
 	answer := func(prompt, label string) {
 		t.Helper()
-		if code, said := c.run("answer", id, prompt, label); code != 0 {
-			t.Fatalf("answer: %d: %s", code, said)
+		if code, output := c.run("answer", id, prompt, label); code != 0 {
+			t.Fatalf("answer: %d: %s", code, output)
 		}
 	}
 	x := start(t, c.up.NATS, harness, "--ask-tool")
@@ -144,8 +144,8 @@ func TestAskTool(t *testing.T) {
 	c.until(harness, "s1", "the end of the turn", func(s *session.State) bool { return s.Turn == nil })
 	next.asksBy("e", "Is it over?")
 	prompt = c.prompt(harness, "s1")
-	if code, said := c.run("reject", id, prompt); code != 0 {
-		t.Fatalf("reject: %d: %s", code, said)
+	if code, output := c.run("reject", id, prompt); code != 0 {
+		t.Fatalf("reject: %d: %s", code, output)
 	}
 	next.gets("The user declined to answer.")
 	for _, line := range x.editor.unread() {

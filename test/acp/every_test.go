@@ -202,8 +202,8 @@ func (c *cell) killedBehind(t *testing.T, harness string, entries []entry) {
 	x.killAgent()
 	if len(waiting) > 0 {
 		prompt := c.prompt(harness, id)
-		if code, said := c.run("answer", harness+"/"+id, prompt, grant); code != 0 {
-			t.Fatalf("answer: %d: %s", code, said)
+		if code, output := c.run("answer", harness+"/"+id, prompt, grant); code != 0 {
+			t.Fatalf("answer: %d: %s", code, output)
 		}
 	}
 	s.until(x)

@@ -107,12 +107,12 @@ func (c *cell) decides(x *proxy, at, harness, asked string) {
 			return s.Prompts[prompt] == nil || s.Prompts[prompt].Status != session.Awaiting
 		})
 	case "answered elsewhere":
-		if code, said := c.run("answer", harness+"/s1", c.prompt(harness, "s1"), "Allow"); code != 0 {
-			x.t.Fatalf("answer: %d: %s", code, said)
+		if code, output := c.run("answer", harness+"/s1", c.prompt(harness, "s1"), "Allow"); code != 0 {
+			x.t.Fatalf("answer: %d: %s", code, output)
 		}
 	case "stopped":
-		if code, said := c.run("stop", harness+"/s1"); code != 0 {
-			x.t.Fatalf("stop: %d: %s", code, said)
+		if code, output := c.run("stop", harness+"/s1"); code != 0 {
+			x.t.Fatalf("stop: %d: %s", code, output)
 		}
 		if id := x.editor.gets(`"stopReason":"cancelled"`); id != `"turn"` {
 			x.t.Errorf("the reply has the id %s", id)

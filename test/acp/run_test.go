@@ -30,10 +30,10 @@ func (x *proxy) loads() {
 }
 
 // ends ends a turn of a run, with a text of the agent.
-func (x *proxy) ends(request, said string) {
+func (x *proxy) ends(request, output string) {
 	x.t.Helper()
 	x.agent.send(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":`+
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}}`, said)
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}}`, output)
 	x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, request)
 }
 
@@ -56,8 +56,8 @@ type continued struct {
 // do runs a command of holdfast for a person.
 func (x *continued) do(args ...string) {
 	x.t.Helper()
-	if code, said := x.c.run(args...); code != 0 {
-		x.t.Fatalf("%q: exit %d: %s", args, code, said)
+	if code, output := x.c.run(args...); code != 0 {
+		x.t.Fatalf("%q: exit %d: %s", args, code, output)
 	}
 }
 
@@ -93,9 +93,9 @@ func TestRunsWithoutAnEditor(t *testing.T) {
 	c.until(harness, "s1", "the session without an owner", func(s *session.State) bool { return !s.Owned })
 
 	x := &continued{continues(t, c, id), c, harness, id}
-	code, said := c.run("acp", "run", id, "--nats", c.up.NATS, "--", "true")
-	if code == 0 || !strings.Contains(said, "is open in an editor") {
-		t.Errorf("a second run: exit %d: %s", code, said)
+	code, output := c.run("acp", "run", id, "--nats", c.up.NATS, "--", "true")
+	if code == 0 || !strings.Contains(output, "is open in an editor") {
+		t.Errorf("a second run: exit %d: %s", code, output)
 	}
 	x.saw("and a permission waits: holdfast answer " + id + " " + prompt)
 	x.do("answer", id, prompt, "Allow")
@@ -172,8 +172,8 @@ func TestRunCannotLoad(t *testing.T) {
 	if st := c.state("acp-lost", "s1"); st.Owned || st.Left != session.LeftReleased {
 		t.Errorf("owned %t, left %q", st.Owned, st.Left)
 	}
-	if code, said := c.run("acp", "run", "acp-lost/s2", "--nats", c.up.NATS, "--", "true"); code == 0 ||
-		!strings.Contains(said, "there is no session acp-lost/s2") {
-		t.Errorf("exit %d: %s", code, said)
+	if code, text := c.run("acp", "run", "acp-lost/s2", "--nats", c.up.NATS, "--", "true"); code == 0 ||
+		!strings.Contains(text, "there is no session acp-lost/s2") {
+		t.Errorf("exit %d: %s", code, text)
 	}
 }

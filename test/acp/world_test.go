@@ -361,7 +361,7 @@ func (c *cell) facts(harness, id string) (all []string) {
 }
 
 // run runs a command of holdfast, and returns its exit code and its output.
-func (c *cell) run(args ...string) (code int, said string) {
+func (c *cell) run(args ...string) (code int, output string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()

@@ -117,8 +117,8 @@ func edit(t *testing.T, cmd *exec.Cmd) *editor {
 		}
 		if t.Failed() {
 			t.Logf("the editor got\n%s", e.shown())
-			said := e.output()
-			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), said[max(0, len(said)-logMax):])
+			text := e.output()
+			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), text[max(0, len(text)-logMax):])
 		}
 	})
 	return e

@@ -35,14 +35,14 @@ func TestACPClaudeForm(t *testing.T) {
 	}
 	d.ends(turn, 0)
 	all := d.model.Requests("form")
-	said := ""
+	output := ""
 	for _, m := range all[len(all)-1] {
 		if m.Role == "tool" {
-			said += m.Text
+			output += m.Text
 		}
 	}
-	if !strings.Contains(said, "SQLite") {
-		t.Errorf("the model reads %q", said)
+	if !strings.Contains(output, "SQLite") {
+		t.Errorf("the model reads %q", output)
 	}
 	if got := d.shown(); strings.Contains(got, "elicitation") {
 		t.Errorf("the editor is shown a form:\n%s", got)

@@ -100,11 +100,11 @@ func (w *world) withdrawsQuestion() {
 
 // stalls makes the process silent for so long that what it does is taken for stalled.
 func (w *world) stalls() {
-	heard := w.now
+	last := w.now
 	w.now = w.now.Add(silent)
-	w.service(events.WriterRetry, retry.Decide(w.st, retry.Input{Now: w.now, Progress: heard}).Facts...)
+	w.service(events.WriterRetry, retry.Decide(w.st, retry.Input{Now: w.now, Progress: last}).Facts...)
 	w.service(events.WriterCompaction,
-		compaction.Decide(w.st, compaction.Input{Now: w.now, Progress: heard}).Facts...)
+		compaction.Decide(w.st, compaction.Input{Now: w.now, Progress: last}).Facts...)
 }
 
 // sendsSynthetic sends a message that no person wrote. A stop that was stored holds it.

@@ -123,13 +123,13 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 	w.now = w.now.Add(10 * time.Millisecond)
 	c := &events.Commit{Ref: ref, Writer: by, Seq: uint64(len(w.log) + 1), At: w.now}
 	for _, f := range facts {
-		said := source
+		writer := source
 		_, requests := f.(events.TurnRequested)
 		if requests && stops(facts) || by == events.WriterCompaction && !compaction.OfPerson(f) {
 			// the turn that the stop has to name, or an effect
-			said = events.ServiceSource(string(by), "x")
+			writer = events.ServiceSource(string(by), "x")
 		}
-		c.Events = append(c.Events, events.New(w.id("e"), said, ref, epoch, w.now, f))
+		c.Events = append(c.Events, events.New(w.id("e"), writer, ref, epoch, w.now, f))
 		raw, err := json.Marshal(f)
 		if err != nil {
 			// facts always encode

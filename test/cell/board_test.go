@@ -106,15 +106,15 @@ func (d *deployment) board() *front {
 
 // Dial connects to the board, whatever the name is: it implements nats.CustomDialer.
 func (b *front) Dial(string, string) (net.Conn, error) {
-	var said struct{ HTTP string }
+	var note struct{ HTTP string }
 	body, err := os.ReadFile(b.readyFile)
 	if err == nil {
-		err = json.Unmarshal(body, &said)
+		err = json.Unmarshal(body, &note)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return net.Dial("tcp", strings.TrimPrefix(said.HTTP, "https://"))
+	return net.Dial("tcp", strings.TrimPrefix(note.HTTP, "https://"))
 }
 
 // reply is a response of the board.

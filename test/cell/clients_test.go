@@ -50,8 +50,8 @@ func TestOtherClients(t *testing.T) {
 		}
 		cmd := exec.Command(filepath.Join(dir, "nats"), "--server", url, "--inbox-prefix", inbox, "kv", "watch",
 			"hf_state")
-		said := new(notes)
-		cmd.Stdout, cmd.Stderr = said, said
+		logged := new(notes)
+		cmd.Stdout, cmd.Stderr = logged, logged
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestOtherClients(t *testing.T) {
 		key := regexp.MustCompile(`session\.h\.s\d+`)
 		natstest.Until(t, "the nats CLI to show all entries", func() bool {
 			seen := map[string]bool{}
-			for _, k := range key.FindAllString(said.String(), -1) {
+			for _, k := range key.FindAllString(logged.String(), -1) {
 				seen[k] = true
 			}
 			return len(seen) == entries

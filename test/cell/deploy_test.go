@@ -209,21 +209,21 @@ func (d *deployment) service(service, name string) {
 
 // fit reports whether /readyz of the process answers with success.
 func (r *replica) fit() bool {
-	var said struct {
+	var reply struct {
 		HTTP string
 		PID  int
 	}
 	body, err := os.ReadFile(r.readyFile)
-	if err != nil || json.Unmarshal(body, &said) != nil {
+	if err != nil || json.Unmarshal(body, &reply) != nil {
 		return false
 	}
 	r.mu.Lock()
-	mine := r.cmd != nil && r.cmd.Process.Pid == said.PID
+	mine := r.cmd != nil && r.cmd.Process.Pid == reply.PID
 	r.mu.Unlock()
 	if !mine {
 		return false
 	}
-	resp, err := http.Get(said.HTTP + "/readyz")
+	resp, err := http.Get(reply.HTTP + "/readyz")
 	if err != nil {
 		return false
 	}

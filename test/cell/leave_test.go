@@ -60,22 +60,22 @@ func TestServicesEndWithinASecond(t *testing.T) {
 // request.
 func (r *replica) open() net.Conn {
 	r.t.Helper()
-	var said struct{ HTTP string }
+	var note struct{ HTTP string }
 	body, err := os.ReadFile(r.readyFile)
 	if err == nil {
-		err = json.Unmarshal(body, &said)
+		err = json.Unmarshal(body, &note)
 	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	resp, err := http.Get(said.HTTP + "/metrics")
+	resp, err := http.Get(note.HTTP + "/metrics")
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	if err := resp.Body.Close(); err != nil {
 		r.t.Fatal(err)
 	}
-	u, err := url.Parse(said.HTTP)
+	u, err := url.Parse(note.HTTP)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -65,19 +65,19 @@ func TestForeignNodes(t *testing.T) {
 		{"a wrong password", "node:wrong@", with(own), "authentication error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if heard, said := w.joins(t, cell, c.login, c.tls, c.want); heard {
-				t.Errorf("the node joined: it heard what the cell says\n%s", said)
+			if joined, output := w.joins(t, cell, c.login, c.tls, c.want); joined {
+				t.Errorf("the node joined: it heard what the cell says\n%s", output)
 			}
 		})
 	}
-	if heard, said := w.joins(t, cell, right, with(own), "no such word"); !heard {
-		t.Errorf("a node of the cell does not join: this test sees nothing\n%s", said)
+	if joined, output := w.joins(t, cell, right, with(own), "no such word"); !joined {
+		t.Errorf("a node of the cell does not join: this test sees nothing\n%s", output)
 	}
 }
 
 // joins starts a node that wants to join the cell, and subscribes there until it receives a message of the ledger, or
 // until the cell's log has the reason of the refusal.
-func (w *world) joins(t *testing.T, cell *notes, login, transport, refused string) (heard bool, said string) {
+func (w *world) joins(t *testing.T, cell *notes, login, transport, refused string) (joined bool, output string) {
 	t.Helper()
 	before := len(cell.String())
 	settings := natstest.Settings(t,
@@ -103,17 +103,17 @@ func (w *world) joins(t *testing.T, cell *notes, login, transport, refused strin
 	ledger := w.login("holdfast-ledger", events.ClassService, "ledger")
 	defer ledger.Close()
 	natstest.Until(t, "the node to join or to be refused", func() bool {
-		said = cell.String()[before:]
+		output = cell.String()[before:]
 		ledger.send(t, "hf.nudge.other", "", "{}")
 		ledger.done(t)
 		if err := nc.FlushTimeout(patience); err != nil {
 			t.Fatal(err)
 		}
 		n, _, err := ear.Pending()
-		heard = n > 0
-		return err != nil || heard || strings.Contains(said, refused)
+		joined = n > 0
+		return err != nil || joined || strings.Contains(output, refused)
 	})
-	return heard, said
+	return joined, output
 }
 
 // The broker's certificate, a user's password and users' nkeys are replaced while everything runs: the broker reads its

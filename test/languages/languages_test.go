@@ -289,9 +289,9 @@ func stopsAtOnce(t *testing.T, program string, command []string) {
 		}
 		natstest.Until(t, "the sidecar to end", func() bool { return !runs(a.sidecar) })
 		w.ok(a.out.Close())
-		said, err := os.ReadFile(filepath.Join(w.dir, "out"))
+		output, err := os.ReadFile(filepath.Join(w.dir, "out"))
 		w.ok(err)
-		if text := string(said); strings.Count(text, "\n") > 1 || text != "" && !strings.HasPrefix(text, "Stopped.") {
+		if text := string(output); strings.Count(text, "\n") > 1 || text != "" && !strings.HasPrefix(text, "Stopped.") {
 			t.Errorf("it said %s", text)
 		}
 	})

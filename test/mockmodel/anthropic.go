@@ -18,22 +18,22 @@ func shownBy(role string, content json.RawMessage) []Message {
 	if json.Unmarshal(content, &blocks) != nil {
 		return []Message{{Role: role, Text: textOf(content)}}
 	}
-	said := Message{Role: role}
+	message := Message{Role: role}
 	var results []Message
 	for _, b := range blocks {
 		switch b.Type {
 		case "text":
-			said.Text += b.Text
+			message.Text += b.Text
 		case "tool_use":
-			said.Calls++
+			message.Calls++
 		case "tool_result":
 			results = append(results, Message{Role: "tool", Text: textOf(b.Content)})
 		}
 	}
-	if said.Text == "" && said.Calls == 0 {
+	if message.Text == "" && message.Calls == 0 {
 		return results
 	}
-	return append(results, said)
+	return append(results, message)
 }
 
 // messages is Anthropic's API of messages.

@@ -78,20 +78,20 @@ func (m *Model) gemini(w http.ResponseWriter, r *http.Request) {
 
 // geminiMessages returns a message of Gemini's API. A message of the user has results and texts in it.
 func geminiMessages(role string, parts []geminiPart) (all []Message) {
-	said := Message{Role: map[string]string{"model": "assistant", "user": "user"}[role]}
+	message := Message{Role: map[string]string{"model": "assistant", "user": "user"}[role]}
 	for _, p := range parts {
-		said.Text += p.Text
+		message.Text += p.Text
 		if p.Call != nil {
-			said.Calls++
+			message.Calls++
 		}
 		if p.Result != nil {
 			all = append(all, Message{Role: "tool", Text: string(p.Result)})
 		}
 	}
-	if said.Text == "" && said.Calls == 0 {
+	if message.Text == "" && message.Calls == 0 {
 		return all
 	}
-	return append(all, said)
+	return append(all, message)
 }
 
 // geminiAnswer is an answer on its way.

@@ -112,7 +112,7 @@ func TestAPIs(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			before := len(m.Requests("build"))
-			says := func(messages string, status int, want ...string) {
+			expect := func(messages string, status int, want ...string) {
 				t.Helper()
 				code, got := post(t, m.Root()+x.path, strings.Replace(x.format, "%s", messages, 1))
 				for _, text := range want {
@@ -124,10 +124,10 @@ func TestAPIs(t *testing.T) {
 					t.Errorf("status %d, want %d", code, status)
 				}
 			}
-			says(x.user, http.StatusOK, `"build "`, `"name":"bash"`, x.call)
-			says(x.user+","+x.called, http.StatusOK, `"built."`, x.end)
-			says(x.fails, http.StatusTooManyRequests, "status 429 by script")
-			says("no request", http.StatusBadRequest)
+			expect(x.user, http.StatusOK, `"build "`, `"name":"bash"`, x.call)
+			expect(x.user+","+x.called, http.StatusOK, `"built."`, x.end)
+			expect(x.fails, http.StatusTooManyRequests, "status 429 by script")
+			expect("no request", http.StatusBadRequest)
 			all := m.Requests("build")[before:]
 			if len(all) != 2 || all[1][1].Calls == 0 || all[1][2].Role != "tool" ||
 				!strings.Contains(all[1][2].Text, "done") {

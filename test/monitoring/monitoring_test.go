@@ -217,14 +217,14 @@ func (w *watcher) read(path string) (string, error) {
 func (w *watcher) shows(what, query string) {
 	w.t.Helper()
 	natstest.Until(w.t, what+": a result of "+query, func() bool {
-		said, err := w.read("/api/v1/query?query=" + url.QueryEscape(query))
+		body, err := w.read("/api/v1/query?query=" + url.QueryEscape(query))
 		if err != nil {
 			w.t.Fatalf("%s: %s: %v", what, query, err)
 		}
 		var got struct {
 			Data struct{ Result []any }
 		}
-		return json.Unmarshal([]byte(said), &got) == nil && len(got.Data.Result) > 0
+		return json.Unmarshal([]byte(body), &got) == nil && len(got.Data.Result) > 0
 	})
 }
 
@@ -270,9 +270,9 @@ func TestFiguresOfACell(t *testing.T) {
 			w.shows(a.Alert, s)
 		}
 	}
-	said, err := w.read("/api/v1/rules")
-	if err != nil || strings.Count(said, `"health":"ok"`) != len(alerts) || strings.Contains(said, `"state":"firing"`) {
-		t.Errorf("the rules of %d alerts in a cell in which nothing is wrong: %s, %v", len(alerts), said, err)
+	got, err := w.read("/api/v1/rules")
+	if err != nil || strings.Count(got, `"health":"ok"`) != len(alerts) || strings.Contains(got, `"state":"firing"`) {
+		t.Errorf("the rules of %d alerts in a cell in which nothing is wrong: %s, %v", len(alerts), got, err)
 	}
 }
 

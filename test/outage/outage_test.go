@@ -147,12 +147,12 @@ func (w *world) check(id string, before, st *session.State) {
 	case fails:
 		want["turn.failed"], want["retry.scheduled"] = 1, 1
 	}
-	said := w.countKinds(id)
+	counts := w.countKinds(id)
 	for _, k := range []events.Kind{"prompt.answered", "prompt.withdrawn", "prompt.expired", "tool.completed",
 		"tool.interrupted", "turn.interrupted", "turn.failed",
 		"turn.stopped", "retry.scheduled", "retry.abandoned", "session.orphaned"} {
-		if said[k] != want[k] {
-			w.t.Errorf("%s: %d × %s, want %d", id, said[k], k, want[k])
+		if counts[k] != want[k] {
+			w.t.Errorf("%s: %d × %s, want %d", id, counts[k], k, want[k])
 		}
 	}
 }

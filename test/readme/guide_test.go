@@ -83,9 +83,9 @@ func TestAgentGuide(t *testing.T) {
 	// shows waits until a command prints it.
 	shows := func(line, want string) {
 		v.until(func() error {
-			said, err := v.tries(line)
-			if err == nil && !regexp.MustCompile("(?m)"+want).MatchString(said) {
-				err = errors.New("no " + want + " in:\n" + said)
+			output, err := v.tries(line)
+			if err == nil && !regexp.MustCompile("(?m)"+want).MatchString(output) {
+				err = errors.New("no " + want + " in:\n" + output)
 			}
 			return err
 		})
@@ -95,8 +95,8 @@ func TestAgentGuide(t *testing.T) {
 	after := map[string]func(line string){
 		"holdfast events reviewer/docs": func(line string) {
 			shows(line, `turn\.completed`)
-			if said := v.types(line); strings.Count(said, "tool.completed") != 3 {
-				t.Errorf("not one call for each of three words:\n%s", said)
+			if output := v.types(line); strings.Count(output, "tool.completed") != 3 {
+				t.Errorf("not one call for each of three words:\n%s", output)
 			}
 		},
 		"holdfast show reviewer/docs": func(line string) { shows(line, `authentication`) },

@@ -234,8 +234,8 @@ func TestREADME(t *testing.T) {
 		}
 	}
 	v.types(commands[2].text, "GOBIN="+v.dir)
-	if said := v.types(filepath.Join(v.dir, "holdfast") + " version"); !strings.HasPrefix(said, "holdfast ") {
-		t.Errorf("installed: %q", said)
+	if output := v.types(filepath.Join(v.dir, "holdfast") + " version"); !strings.HasPrefix(output, "holdfast ") {
+		t.Errorf("installed: %q", output)
 	}
 	deployer := v.module(marked(t, "go deployer", 1)[0], marked(t, "sh module", 1)[0].lines())
 	artist, screen := v.builds("artist", programs[0]), v.builds("screen", programs[1])
@@ -248,23 +248,23 @@ func TestREADME(t *testing.T) {
 	}
 	v.deploys(deployer, commands[3].lines())
 	watched, _, _ := v.starts(screen)
-	said, _, ended := v.starts(artist)
+	output, _, ended := v.starts(artist)
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour-\w+ .*"status":"awaiting"`)
 	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour-\w+"`)
 	v.types(commands[4].text)
-	if err := <-ended; err != nil || said.String() != "ada says red\n" {
-		t.Errorf("the harness printed %q and ended with %v", said, err)
+	if err := <-ended; err != nil || output.String() != "ada says red\n" {
+		t.Errorf("the harness printed %q and ended with %v", output, err)
 	}
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour-\w+ .*"status":"answered"`)
 	v.types("./bin/holdfast show artist/wall --wait phase=idle")
 	for _, line := range append(commands[5].lines(), commands[6].lines()...) {
-		said := v.types(line)
+		output := v.types(line)
 		for command, want := range map[string]string{
 			"queue": `(?m)^ceiling +ada .* and now the ceiling$`, "withdraw": `^withdrawn `,
 			"check": `^would not be compacted: `, "show": `(?m)^  queue +1 message, `,
 		} {
-			if strings.Contains(line, "holdfast "+command+" ") && !regexp.MustCompile(want).MatchString(said) {
-				t.Errorf("$ %s\n%sno %s", line, said, want)
+			if strings.Contains(line, "holdfast "+command+" ") && !regexp.MustCompile(want).MatchString(output) {
+				t.Errorf("$ %s\n%sno %s", line, output, want)
 			}
 		}
 	}
@@ -322,9 +322,9 @@ func (v *visitor) deploys(program string, lines []string) {
 		want := regexp.MustCompile("(?m)^deployer/shop .* " + shown[0] + "$")
 		shown = shown[1:]
 		v.until(func() error {
-			said, err := v.tries(line)
-			if err == nil && !want.MatchString(said) {
-				err = fmt.Errorf("no %s in:\n%s", want, said)
+			output, err := v.tries(line)
+			if err == nil && !want.MatchString(output) {
+				err = fmt.Errorf("no %s in:\n%s", want, output)
 			}
 			return err
 		})
@@ -349,7 +349,7 @@ func TestOutage(t *testing.T) {
 	_, first, ended := v.starts(holdfast, "up")
 	broker := v.ready()
 	v.env = append(v.env, "HOLDFAST_NATS="+broker, "HOLDFAST_LISTEN="+strings.TrimPrefix(broker, "nats://"))
-	said, _, done := v.starts(artist)
+	output, _, done := v.starts(artist)
 	v.starts(deployer)
 	v.types(holdfast + " show deployer/shop --wait owned=true")
 	v.types(holdfast + " send deployer/shop deploy")
@@ -382,12 +382,12 @@ func TestOutage(t *testing.T) {
 	select {
 	case err := <-done:
 		// The log says that the broker was lost, and came back.
-		if text := said.String(); err != nil || !strings.HasSuffix(text, "\nada says red\n") ||
+		if text := output.String(); err != nil || !strings.HasSuffix(text, "\nada says red\n") ||
 			!strings.Contains(text, "INFO broker back") {
-			t.Errorf("the harness printed %q and ended with %v", said, err)
+			t.Errorf("the harness printed %q and ended with %v", output, err)
 		}
 	case <-time.After(waitMaxS * time.Second):
-		t.Fatalf("the harness still waits; its output is %q", said)
+		t.Fatalf("the harness still waits; its output is %q", output)
 	}
 	v.types(holdfast + " answer deployer/shop staging --person ada")
 	v.rejects(holdfast, "deployer/shop", "may-deploy")
@@ -426,10 +426,10 @@ func TestArtistRunsAgain(t *testing.T) {
 	v.env = append(v.env, "HOLDFAST_NATS="+v.ready())
 	asks := func(but string) (question string) {
 		v.until(func() error {
-			said, err := v.tries(holdfast + " prompts artist/wall")
-			at := regexp.MustCompile(`which-colour-\w+`).FindString(said)
+			output, err := v.tries(holdfast + " prompts artist/wall")
+			at := regexp.MustCompile(`which-colour-\w+`).FindString(output)
 			if question = at; err == nil && (at == "" || at == but) {
-				err = fmt.Errorf("no question but %q in:\n%s", but, said)
+				err = fmt.Errorf("no question but %q in:\n%s", but, output)
 			}
 			return err
 		})
@@ -445,11 +445,11 @@ func TestArtistRunsAgain(t *testing.T) {
 	}
 	other := ""
 	for claims, run := range []string{"after a kill", "after its end"} {
-		said, _, ended := v.starts(artist)
+		output, _, ended := v.starts(artist)
 		v.until(func() error {
-			said, err := v.tries(holdfast + " events artist/wall")
-			if err == nil && strings.Count(said, "session.claimed") <= claims {
-				err = errors.New("it has not claimed its session:\n" + said)
+			output, err := v.tries(holdfast + " events artist/wall")
+			if err == nil && strings.Count(output, "session.claimed") <= claims {
+				err = errors.New("it has not claimed its session:\n" + output)
 			}
 			return err
 		})
@@ -458,8 +458,8 @@ func TestArtistRunsAgain(t *testing.T) {
 			t.Errorf("%s it asks %s, and asked %s before", run, question, asked)
 		}
 		v.types(holdfast + " answer artist/wall colour=red --person ada")
-		if err := <-ended; err != nil || said.String() != "ada says red\n" {
-			t.Errorf("%s it printed %q and ended with %v", run, said, err)
+		if err := <-ended; err != nil || output.String() != "ada says red\n" {
+			t.Errorf("%s it printed %q and ended with %v", run, output, err)
 		}
 		other = question
 	}
@@ -473,9 +473,9 @@ func TestArtistRunsAgain(t *testing.T) {
 	}
 	v.untilShown(holdfast+" show artist/wall --json", `"owned":false`)
 	v.types(holdfast + " answer artist/wall colour=blue --person ada")
-	said, _, ended := v.starts(artist)
-	if err := <-ended; err != nil || said.String() != "ada says blue\n" {
-		t.Errorf("answered while it was dead, it printed %q and ended with %v", said, err)
+	output, _, ended := v.starts(artist)
+	if err := <-ended; err != nil || output.String() != "ada says blue\n" {
+		t.Errorf("answered while it was dead, it printed %q and ended with %v", output, err)
 	}
 }
 
@@ -483,9 +483,9 @@ func TestArtistRunsAgain(t *testing.T) {
 func (v *visitor) untilShown(command, text string) {
 	v.t.Helper()
 	v.until(func() error {
-		said, err := v.tries(command)
-		if err == nil && !strings.Contains(said, text) {
-			err = fmt.Errorf("%s prints no %s:\n%s", command, text, said)
+		output, err := v.tries(command)
+		if err == nil && !strings.Contains(output, text) {
+			err = fmt.Errorf("%s prints no %s:\n%s", command, text, output)
 		}
 		return err
 	})

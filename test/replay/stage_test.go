@@ -152,23 +152,23 @@ func (s *stage) compact() {
 func (s *stage) settle() {
 	s.t.Helper()
 	for range checksMax {
-		look, done := s.decide()
+		next, done := s.decide()
 		switch {
 		case done, s.work():
-		case look.IsZero():
+		case next.IsZero():
 			return
-		case look.After(s.now):
-			s.now = look
+		case next.After(s.now):
+			s.now = next
 		}
 	}
 	s.t.Fatalf("work is left after %d passes", checksMax)
 }
 
 // decide asks each service, and appends the first facts. look is the instant of the next decision.
-func (s *stage) decide() (look time.Time, done bool) {
+func (s *stage) decide() (next time.Time, done bool) {
 	later := func(at time.Time) {
-		if !at.IsZero() && (look.IsZero() || at.Before(look)) {
-			look = at
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 	}
 	life := reconciler.Alive
@@ -181,13 +181,13 @@ func (s *stage) decide() (look time.Time, done bool) {
 	}
 	if len(rec.Facts) > 0 {
 		s.commit(events.WriterReconciler, rec.Facts...)
-		return look, true
+		return next, true
 	}
 	later(rec.CheckAt)
 	comp := compaction.Decide(s.st, compaction.Input{Now: s.now, Progress: s.now})
 	if len(comp.Facts) > 0 {
 		s.commit(events.WriterCompaction, comp.Facts...)
-		return look, true
+		return next, true
 	}
 	if !comp.Watch {
 		later(comp.CheckAt)
@@ -195,12 +195,12 @@ func (s *stage) decide() (look time.Time, done bool) {
 	again := retry.Decide(s.st, retry.Input{Now: s.now, Progress: s.now})
 	if len(again.Facts) > 0 {
 		s.commit(events.WriterRetry, again.Facts...)
-		return look, true
+		return next, true
 	}
 	if !again.Watch {
 		later(again.CheckAt)
 	}
-	return look, false
+	return next, false
 }
 
 // work runs the harness: it takes requested work, and reports whether there was any.

@@ -115,18 +115,18 @@ func (p *person) choose(st *session.State, asked bool) func(*session.State) (ses
 	case asked || len(w.cfg.Requests) == 0 || w.chance(3):
 		return p.ofLedger(st)
 	}
-	wish := w.cfg.Requests[w.rng.IntN(len(w.cfg.Requests))]
+	req := w.cfg.Requests[w.rng.IntN(len(w.cfg.Requests))]
 	if takesBack {
-		wish = w.cfg.Requests[at]
+		req = w.cfg.Requests[at]
 	}
-	p.writer, p.what, p.ofPerson = wish.Writer, wish.Name, wish.OfPerson
+	p.writer, p.what, p.ofPerson = req.Writer, req.Name, req.OfPerson
 	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
 	if n := len(st.Queue); n > 0 {
 		a.Queued = cmp.Or(back, st.Queue[w.rng.IntN(n)].ID)
 	}
 	return func(st *session.State) (session.Decision, error) {
 		a.Now = w.now
-		return wish.Decide(st, a)
+		return req.Decide(st, a)
 	}
 }
 

@@ -246,8 +246,8 @@ func TestWithdraw(t *testing.T) {
 		ending(d, "message", "m1")["outcome"] != "withdrawn" {
 		t.Errorf("withdrawn: %s %v %v", code, first, d)
 	}
-	if said := c.changes(first["seq"]); said[0]["source"] != "/person/bob" || at(said[0], "data", "by") != "bob" {
-		t.Errorf("said %v", said)
+	if found := c.changes(first["seq"]); found[0]["source"] != "/person/bob" || at(found[0], "data", "by") != "bob" {
+		t.Errorf("said %v", found)
 	}
 	if code, again := c.ask("compaction.withdraw", body("s1", "m1")); code != "" || again["seq"] != first["seq"] {
 		t.Errorf("again: %s %v", code, again)

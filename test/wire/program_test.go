@@ -18,7 +18,7 @@ import (
 )
 
 // ended runs the program to its end.
-func ended(t *testing.T, args ...string) (code int, said string) {
+func ended(t *testing.T, args ...string) (code int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -142,8 +142,8 @@ func TestATargetThatCannotStartReportsWhy(t *testing.T) {
 			"127.0.0.1:1"},
 		"no such session": {[]string{"show", "nope", "--nats", nats}, 1, "nope"},
 	} {
-		if code, said := ended(t, x.args...); code != x.code || !strings.Contains(said, x.text) {
-			t.Errorf("%s: code %d, want %d: %s", what, code, x.code, said)
+		if code, output := ended(t, x.args...); code != x.code || !strings.Contains(output, x.text) {
+			t.Errorf("%s: code %d, want %d: %s", what, code, x.code, output)
 		}
 	}
 }
@@ -161,9 +161,9 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 	if _, err := c.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := ended(t, "ledger", "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0"); code != 1 ||
-		!strings.Contains(said, "99") {
-		t.Errorf("%d %s", code, said)
+	if code, output := ended(t, "ledger", "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0"); code != 1 ||
+		!strings.Contains(output, "99") {
+		t.Errorf("%d %s", code, output)
 	}
 	key := "session.h1.newer"
 	if _, err := c.state.Put(t.Context(), key, []byte(`{"v":2,"harness":"h1","session":"newer","seq":1}`)); err != nil {

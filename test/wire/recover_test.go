@@ -14,10 +14,10 @@ import (
 // known returns the ledger's answer about a closed session, whose document may be purged at once.
 func (c *cell) known(session string) map[string]any {
 	c.t.Helper()
-	said := c.seq[session]
+	last := c.seq[session]
 	d := c.fresh(session)
-	if c.seq[session] < said {
-		c.t.Fatalf("%s: the ledger knows it up to %d, %d was said", session, c.seq[session], said)
+	if c.seq[session] < last {
+		c.t.Fatalf("%s: the ledger knows it up to %d, %d was said", session, c.seq[session], last)
 	}
 	return d
 }

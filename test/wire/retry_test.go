@@ -381,7 +381,7 @@ func TestAHarnessDoesNotDecide(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
-	says := []fact{
+	events := []fact{
 		{"turn.requested", "t2", `{"turn":"t2","cause":"retry","of_turn":"t1"}`},
 		{"retry.scheduled", "t1",
 			`{"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:00Z","error":{"kind":"x","text":""}}`},
@@ -390,8 +390,8 @@ func TestAHarnessDoesNotDecide(t *testing.T) {
 		{"compaction.requested", "k1", `{"compaction":"k1","reason":"manual","used":1,"limit":2}`},
 		{"message.withdrawn", "m1", `{"message":"m1","by":"ada"}`},
 	}
-	c.mustAppend("s1", inc, 1, says...)
-	if d := c.settled("s1"); d["parked"] != float64(len(says)) || at(d, "pending", "turn") != nil ||
+	c.mustAppend("s1", inc, 1, events...)
+	if d := c.settled("s1"); d["parked"] != float64(len(events)) || at(d, "pending", "turn") != nil ||
 		at(d, "pending", "compaction") != nil || at(d, "pending", "stop") != nil {
 		t.Errorf("document: %v", d)
 	}

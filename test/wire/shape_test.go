@@ -214,8 +214,8 @@ func TestOneOfAPoolDies(t *testing.T) {
 			`{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`},
 			fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	}
-	lives, dies := member(lasting), member(dying)
-	open("s1", lives)
+	lasts, dies := member(lasting), member(dying)
+	open("s1", lasts)
 	open("s2", dies)
 	d := c.entry("session.h1.s2", has("t1"))
 	if d["owned"] != false || d["phase"] != "interrupted" {
@@ -224,12 +224,12 @@ func TestOneOfAPoolDies(t *testing.T) {
 	later := member(60 * time.Second)
 	c.mustAppend("s1", later, 2, fact{"session.claimed", "s1", `{"incarnation":"` + later + `","exclusive":false}`})
 	d = c.settled("s1")
-	if d["owned"] != true || d["phase"] != "running" || d["epoch"] != 1.0 || d["incarnation"] != lives ||
+	if d["owned"] != true || d["phase"] != "running" || d["epoch"] != 1.0 || d["incarnation"] != lasts ||
 		at(d, "ignored", "count") != 1.0 {
 		t.Errorf("the living one's: %v", d)
 	}
 	c.fresh("s2")
-	c.mustAppend("s2", lives, 2, fact{"session.claimed", "s2", `{"incarnation":"` + lives + `","exclusive":false}`})
+	c.mustAppend("s2", lasts, 2, fact{"session.claimed", "s2", `{"incarnation":"` + lasts + `","exclusive":false}`})
 	if d = c.settled("s2"); d["owned"] != true || d["epoch"] != 2.0 {
 		t.Errorf("an older member takes over: %v", d)
 	}

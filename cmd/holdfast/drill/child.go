@@ -109,7 +109,7 @@ func (c *child) listen(out io.Reader) {
 }
 
 // expect waits for the agent's next report, which must have this word.
-func (c *child) expect(ctx context.Context, said string, limit time.Duration) (Report, time.Duration, error) {
+func (c *child) expect(ctx context.Context, want string, limit time.Duration) (Report, time.Duration, error) {
 	began := time.Now()
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -118,7 +118,7 @@ func (c *child) expect(ctx context.Context, said string, limit time.Duration) (R
 		if !ok {
 			return r, time.Since(began), fmt.Errorf("the process ended without a report: %w", errLate)
 		}
-		if r.Word != said {
+		if r.Word != want {
 			return r, time.Since(began), fmt.Errorf("the process reports: %s %s", r.Word, r.Text)
 		}
 		return r, time.Since(began), nil

@@ -59,10 +59,10 @@ type reading struct {
 // set applies a measurement: the broker's time was said at an instant between sent and received. A clock that agrees
 // with it is kept, so the quickest measurement counts; otherwise the clock is set to the time that was certainly
 // reached.
-func (c *Clock) set(said, sent, received time.Time) {
+func (c *Clock) set(shown, sent, received time.Time) {
 	runs := c.broker.Add(received.Sub(c.local))
-	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(received.Sub(sent))) {
-		runs, c.slack = said, received.Sub(sent)
+	if c.local.IsZero() || runs.Before(shown) || runs.After(shown.Add(received.Sub(sent))) {
+		runs, c.slack = shown, received.Sub(sent)
 	}
 	c.broker, c.local, c.asked = runs, received, c.asked+1
 }

@@ -181,8 +181,8 @@ func TestConsumersWhoseNamesAreNotText(t *testing.T) {
 	}
 	want := "bytes\ufffd of HF_LOG delivers to unheard, and ends when the node " + nc.ConnectedServerName() +
 		" is restarted"
-	if said := found[0].String(); said != want {
-		t.Errorf("%s, want %s", said, want)
+	if output := found[0].String(); output != want {
+		t.Errorf("%s, want %s", output, want)
 	}
 }
 

@@ -41,14 +41,14 @@ func (c *consumption) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	judged := info.Config.MaxRequestExpires == 0
-	if !judged {
+	checked := info.Config.MaxRequestExpires == 0
+	if !checked {
 		err = c.fresh(ctx, info)
 	}
 	if err == nil {
 		err = c.create(ctx, c.config(), "")
 	}
-	if !judged && (errors.Is(err, errStale) || existsOtherwise(err)) {
+	if !checked && (errors.Is(err, errStale) || existsOtherwise(err)) {
 		return errors.Join(err, c.remove(ctx))
 	}
 	c.exists = err == nil

@@ -45,11 +45,11 @@ func TestAnswersAboutUncountedConsumers(t *testing.T) {
 	} {
 		node, q, err := readAnswer(cell, body, true)
 		found := q.found
-		said := ""
+		logged := ""
 		if err != nil {
-			said = err.Error()
+			logged = err.Error()
 		}
-		if len(found) != want.found || (said == "") != (want.err == "") || !strings.Contains(said, want.err) {
+		if len(found) != want.found || (logged == "") != (want.err == "") || !strings.Contains(logged, want.err) {
 			t.Errorf("%s: %d found, %v", body, len(found), err)
 		}
 		if err == nil && node != "n1" {

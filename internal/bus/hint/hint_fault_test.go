@@ -30,8 +30,8 @@ func TestProgressOfNoSession(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)
-	heard := make(chan events.Ref, 10)
-	if err := b.Hints.OnProgress(bustest.Within(t, bustest.Patience), func(r events.Ref) { heard <- r }); err != nil {
+	seen := make(chan events.Ref, 10)
+	if err := b.Hints.OnProgress(bustest.Within(t, bustest.Patience), func(r events.Ref) { seen <- r }); err != nil {
 		t.Fatal(err)
 	}
 	for _, tokens := range []string{"=zz.s", "h.=zz"} {
@@ -43,7 +43,7 @@ func TestProgressOfNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Hints.Progress(bustest.Session)
-	if got := bustest.Receive(t, heard, "a sign of life"); got != bustest.Session {
+	if got := bustest.Receive(t, seen, "a sign of life"); got != bustest.Session {
 		t.Errorf("heard %+v first", got)
 	}
 }

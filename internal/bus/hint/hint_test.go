@@ -128,9 +128,9 @@ func TestUnreadableHints(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := bustest.Outsider(t, s)
-	heard := make(chan string, 10)
+	received := make(chan string, 10)
 	if err := b.Hints.OnNudge(bustest.Within(t, bustest.Patience), "h",
-		func(id string, _ uint64) { heard <- id }); err != nil {
+		func(id string, _ uint64) { received <- id }); err != nil {
 		t.Fatal(err)
 	}
 	for _, body := range []string{"no JSON", "{}", `{"session":"","seq":3}`} {
@@ -142,7 +142,7 @@ func TestUnreadableHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Hints.Nudge(bustest.Session, 7)
-	if got := bustest.Receive(t, heard, "a nudge"); got != bustest.Session.Session {
+	if got := bustest.Receive(t, received, "a nudge"); got != bustest.Session.Session {
 		t.Errorf("heard %q first", got)
 	}
 }

@@ -121,9 +121,9 @@ func (l *Layout) ensureStream(ctx context.Context, want jetstream.StreamConfig,
 			want.MaxBytes, want.MaxMsgs = core.NeverMax, parkedMsgsMax
 			continue
 		}
-		again, lookErr := l.conn.StreamInfo(ctx, want.Name)
-		if lookErr != nil && !errors.Is(lookErr, core.ErrNotFound) {
-			return false, lookErr
+		again, readErr := l.conn.StreamInfo(ctx, want.Name)
+		if readErr != nil && !errors.Is(readErr, core.ErrNotFound) {
+			return false, readErr
 		}
 		if (again == nil) == (found == nil) && (again == nil || reflect.DeepEqual(again.Config, found.Config)) {
 			// nothing changed: this configuration is refused

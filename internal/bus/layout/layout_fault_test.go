@@ -23,7 +23,7 @@ func TestInspectWithoutACluster(t *testing.T) {
 
 // TestEnsureWithoutARead: after a refused update it is not known how a stream stands, so setting up fails.
 func TestEnsureWithoutARead(t *testing.T) {
-	looks, updates := 0, 0
+	reads, updates := 0, 0
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.CREATE"):
@@ -33,7 +33,7 @@ func TestEnsureWithoutARead(t *testing.T) {
 				return bustest.Trouble
 			}
 		case a.Is("STREAM.INFO.HF_LOG"):
-			if looks++; looks == 2 {
+			if reads++; reads == 2 {
 				return bustest.Trouble
 			}
 		}

@@ -361,9 +361,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	defer l.writing.Unlock()
 	err := l.leases.keys.Delete(ctx, kv.Leases, l.key, l.rev)
 	for errors.Is(err, core.ErrLostRace) {
-		rev, lookErr := l.ownAfter(ctx, l.rev)
-		if lookErr != nil {
-			return lookErr
+		rev, readErr := l.ownAfter(ctx, l.rev)
+		if readErr != nil {
+			return readErr
 		}
 		if rev == 0 {
 			err = fmt.Errorf("%w: %s: another process has it", core.ErrLeaseLost, l.key)

@@ -306,12 +306,12 @@ func TestScanWithoutItsLastDelivery(t *testing.T) {
 
 // TestFollowDoesNotGuess: following begins only when the log's end is known.
 func TestFollowDoesNotGuess(t *testing.T) {
-	looks := 0
+	reads := 0
 	starts := make(chan int, 100)
 	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 		switch {
 		case a.Is("STREAM.INFO"):
-			if looks++; looks == 1 {
+			if reads++; reads == 1 {
 				return bustest.Trouble
 			}
 			return bustest.OneReply(`{"state":{"last_seq":10}}`)

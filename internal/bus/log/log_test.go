@@ -395,12 +395,12 @@ func TestLostAck(t *testing.T) {
 func TestAppendUnderAGuardThatNeverWas(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	last := bustest.MustAppend(t, b, bustest.Session, 0, "a")
-	for r, says := range map[events.Ref]string{bustest.Session: fmt.Sprintf("the last one there is %d", last),
+	for r, want := range map[events.Ref]string{bustest.Session: fmt.Sprintf("the last one there is %d", last),
 		{Harness: "h", Session: "gone"}: "is 0"} {
 		_, err := b.Log.Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, 4711, bustest.Facts("b"))
 		if !errors.Is(err, bus.ErrLogBehind) || errors.Is(err, bus.ErrLostRace) ||
-			!strings.Contains(err.Error(), says) {
-			t.Errorf("append to %s = %v, want ErrLogBehind that says %q", r, err, says)
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("append to %s = %v, want ErrLogBehind that says %q", r, err, want)
 		}
 	}
 }
@@ -698,9 +698,9 @@ func TestFollow(t *testing.T) {
 	bustest.MustAppend(t, b, bustest.Session, 0, "before")
 	ctx, stop := context.WithCancel(bustest.Background(t))
 	defer stop()
-	lives, got, ended := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
+	live, got, ended := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
 	go func() {
-		ended <- b.Log.Follow(ctx, bustest.Session.Harness, func(from uint64) { lives <- from }, func(m bus.Message) {
+		ended <- b.Log.Follow(ctx, bustest.Session.Harness, func(from uint64) { live <- from }, func(m bus.Message) {
 			got <- b.Log.Decode(m)
 		})
 	}()
@@ -712,7 +712,7 @@ func TestFollow(t *testing.T) {
 			t.Fatalf("got %+v, want %s", c, id)
 		}
 	}
-	if from := bustest.Receive(t, lives, "a beginning"); from != 2 {
+	if from := bustest.Receive(t, live, "a beginning"); from != 2 {
 		t.Errorf("it began at %d, want 2", from)
 	}
 	seq := bustest.MustAppend(t, b, bustest.Session, 1, "one")
@@ -722,7 +722,7 @@ func TestFollow(t *testing.T) {
 	next("two")
 
 	s.Shutdown()
-	if from := bustest.Receive(t, lives, "the interruption"); from != 0 {
+	if from := bustest.Receive(t, live, "the interruption"); from != 0 {
 		t.Errorf("interrupted: %d, want 0", from)
 	}
 	s = natstest.Restart(t, s)
@@ -731,7 +731,7 @@ func TestFollow(t *testing.T) {
 	bustest.MustAppend(t, other, bustest.Session, seq, "three")
 	next("three")
 	for from := uint64(0); from == 0; {
-		if from = bustest.Receive(t, lives, "going on"); from != 0 && from != 2 {
+		if from = bustest.Receive(t, live, "going on"); from != 0 && from != 2 {
 			t.Errorf("continues from %d, want 2: nothing was left out", from)
 		}
 	}
@@ -740,7 +740,7 @@ func TestFollow(t *testing.T) {
 	if err := js.DeleteStream(bustest.Within(t, bustest.Patience), "HF_LOG"); err != nil {
 		t.Fatal(err)
 	}
-	if from := bustest.Receive(t, lives, "the interruption"); from != 0 {
+	if from := bustest.Receive(t, live, "the interruption"); from != 0 {
 		t.Errorf("interrupted: %d, want 0", from)
 	}
 	if err := other.Layout.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
@@ -748,7 +748,7 @@ func TestFollow(t *testing.T) {
 	}
 	// the old one may have been interrupted, and gone on with, more than once
 	for from := uint64(0); from != 1; {
-		if from = bustest.Receive(t, lives, "going on from 1"); from > 2 {
+		if from = bustest.Receive(t, live, "going on from 1"); from > 2 {
 			t.Errorf("in a new log it begins at %d, want 1", from)
 		}
 	}

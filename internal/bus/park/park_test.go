@@ -142,7 +142,7 @@ func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 			ctx, leave := context.WithCancel(bustest.Within(t, bustest.Patience))
 			defer leave()
 			bodies := make(chan string, 10)
-			say := func(string) {}
+			send := func(string) {}
 			s := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
 				if !a.On("hf.parked.") {
 					return bustest.Silence
@@ -152,11 +152,11 @@ func TestATroubleOfTheBrokerCostsNoBody(t *testing.T) {
 					leave()
 				}
 				if x.line != "" {
-					say(x.line)
+					send(x.line)
 				}
 				return x.answer
 			})
-			say = s.Send
+			send = s.Send
 			b := s.Open()
 			if err := b.Parking.Park(ctx, p); err == nil || x.want != nil && !errors.Is(err, x.want) {
 				t.Errorf("parked: %v, want %v", err, x.want)

@@ -98,13 +98,13 @@ func (s signer) sign(body []byte) ([]byte, error) {
 		if !strings.EqualFold(name, field) {
 			continue
 		}
-		var said string
-		if err := json.Unmarshal(value, &said); err != nil {
+		var named string
+		if err := json.Unmarshal(value, &named); err != nil {
 			return nil, events.BadRequest(&events.FieldError{Field: field,
 				Err: fmt.Errorf("%w: want a text", events.ErrMalformed)})
 		}
-		if said != "" && said != s.ID {
-			return nil, events.NotYours(field, fmt.Sprintf("%s: %q asks, and the request names %q", field, s.ID, said))
+		if named != "" && named != s.ID {
+			return nil, events.NotYours(field, fmt.Sprintf("%s: %q asks, and the request names %q", field, s.ID, named))
 		}
 	}
 	id, err := json.Marshal(s.ID)

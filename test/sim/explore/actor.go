@@ -16,13 +16,13 @@ var people = []string{"ada", "bob"}
 
 // byPerson stores the decision on a person's request. The service that is asked decides on the newest state, for its
 // compare-and-set refuses all others.
-func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bool, d session.Decision,
+func (s *state) byPerson(name string, w events.Writer, byThem func(events.Fact) bool, d session.Decision,
 	err error) bool {
 	if err != nil || len(d.Facts) == 0 {
 		return false
 	}
 	s.appendAs(w, func(f events.Fact) string {
-		if said == nil || said(f) {
+		if byThem == nil || byThem(f) {
 			return events.PersonSource(name)
 		}
 		return events.ServiceSource(string(w), "x")
@@ -62,8 +62,8 @@ func (s *state) stop() bool {
 	}
 	s.spent.stops++
 	d, err := s.st.Stop(request.Stop{Ref: ref(), By: people[0], Force: true})
-	said := func(f events.Fact) bool { _, requests := f.(events.TurnRequested); return !requests }
-	if !s.byPerson(people[0], events.WriterLedger, said, d, err) {
+	byThem := func(f events.Fact) bool { _, requests := f.(events.TurnRequested); return !requests }
+	if !s.byPerson(people[0], events.WriterLedger, byThem, d, err) {
 		return false
 	}
 	s.personActs()

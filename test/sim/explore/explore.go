@@ -371,19 +371,19 @@ func (x *search) trace(at uint32, last int, rests bool) string {
 	x.cfg.tracing = true
 	s := root(x.cfg)
 	var text strings.Builder
-	tell := func(what string, s *state) {
+	report := func(what string, s *state) {
 		fmt.Fprintf(&text, "%5s  %s\n", what, strings.Join(s.notes, "\n       "))
 	}
-	tell("0", s)
+	report("0", s)
 	for i, k := range steps {
 		s = s.next()
 		x.steps[k].do(s)
-		tell(fmt.Sprint(i+1), s)
+		report(fmt.Sprint(i+1), s)
 	}
 	s.check()
 	if rests {
 		for _, n := range s.settle() {
-			tell("rest", n)
+			report("rest", n)
 		}
 	}
 	x.cfg.tracing = false

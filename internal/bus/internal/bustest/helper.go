@@ -88,7 +88,7 @@ type Proxy struct {
 	Mu    sync.Mutex
 	cond  *sync.Cond
 	held  map[bool]bool // by direction: true is towards the broker
-	Alter func(towards bool, said []byte) []byte
+	Alter func(towards bool, data []byte) []byte
 	rate  int // bytes per second that pass from the broker; 0: no limit
 	conns []net.Conn
 }
@@ -141,9 +141,9 @@ func (p *Proxy) pipe(to io.WriteCloser, from io.Reader, towards bool) {
 		for p.held[towards] {
 			p.cond.Wait()
 		}
-		said := buf[:n]
+		data := buf[:n]
 		if p.Alter != nil && n > 0 {
-			said = p.Alter(towards, said)
+			data = p.Alter(towards, data)
 		}
 		rate := p.rate
 		p.Mu.Unlock()
@@ -151,7 +151,7 @@ func (p *Proxy) pipe(to io.WriteCloser, from io.Reader, towards bool) {
 			if rate > 0 && !towards {
 				time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
 			}
-			if _, err := to.Write(said); err != nil {
+			if _, err := to.Write(data); err != nil {
 				return
 			}
 		}
@@ -182,17 +182,17 @@ func (p *Proxy) Lose(towardsBroker bool, pattern string, nth int, instead string
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	re, out, seen := regexp.MustCompile(pattern), make(chan bool, 1), 0
-	p.Alter = func(towards bool, said []byte) []byte {
+	p.Alter = func(towards bool, data []byte) []byte {
 		if towards != towardsBroker || seen >= nth {
-			return said
+			return data
 		}
-		for _, at := range re.FindAllSubmatchIndex(said, -1) {
+		for _, at := range re.FindAllSubmatchIndex(data, -1) {
 			if seen++; seen == nth {
 				out <- true
-				return slices.Concat(said[:at[2]], []byte(instead), said[at[3]:])
+				return slices.Concat(data[:at[2]], []byte(instead), data[at[3]:])
 			}
 		}
-		return said
+		return data
 	}
 	return out
 }

@@ -167,14 +167,14 @@ func (c *Conn) connect(ctx context.Context) error {
 		}
 		return err
 	}
-	said := ""
+	logged := ""
 	err := backoff.RetryNotify(try, backoff.WithContext(NewBackoff(), ctx), func(err error, _ time.Duration) {
 		switch {
 		case c.Config.Trying != nil:
 			c.Config.Trying(unreachable("connect to "+c.target(), err))
-		case err.Error() != said:
+		case err.Error() != logged:
 			// each reason is logged once
-			said = err.Error()
+			logged = err.Error()
 			c.Log.Warn().AnErr("err", err).Str("service",
 				c.Config.Name).Msg("no broker at " + c.target() + " yet: trying on")
 		}

@@ -57,17 +57,17 @@ func TestWhyAway(t *testing.T) {
 func TestTryingWithoutAnAnswer(t *testing.T) {
 	ctx, releaseUnused := context.WithCancel(bustest.Within(t, bustest.Patience))
 	defer releaseUnused()
-	heard := 0
+	received := 0
 	_, err := bus.Open(ctx, bus.Config{URL: natstest.Impostor{JetStream: true}.Start(t), Trying: func(err error) {
-		if heard++; !errors.Is(err, bus.ErrNoAnswer) {
-			t.Errorf("attempt %d: %v", heard, err)
+		if received++; !errors.Is(err, bus.ErrNoAnswer) {
+			t.Errorf("attempt %d: %v", received, err)
 		}
-		if heard == 2 {
+		if received == 2 {
 			releaseUnused()
 		}
 	}})
-	if heard != 2 || !errors.Is(err, bus.ErrNoAnswer) || !errors.Is(err, bus.ErrUnreachable) {
-		t.Errorf("after %d attempts: %v", heard, err)
+	if received != 2 || !errors.Is(err, bus.ErrNoAnswer) || !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("after %d attempts: %v", received, err)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestAReadOnAnEarlierConnection(t *testing.T) {
 				p.Cut()
 				natstest.Until(t, "the connection to be restored", func() bool { return c.Reconnects() > n })
 			}
-			on, looks := c.Reconnects(), 0
+			on, checks := c.Reconnects(), 0
 			msg := &nats.Msg{Subject: "s", Header: nats.Header{}}
 			if proved {
 				// the first publish is refused
@@ -45,7 +45,7 @@ func TestAReadOnAnEarlierConnection(t *testing.T) {
 			}
 			_, err = c.Begin(ctx, &core.Write{Op: "write", Msg: msg, On: &on,
 				Verify: func(context.Context) (core.Verdict, uint64, error) {
-					if looks++; looks == 1 && proved {
+					if checks++; checks == 1 && proved {
 						restored()
 						msg.Header.Set(jetstream.ExpectedLastSeqHeader, "0")
 						return core.Moved, 0, nil
@@ -53,7 +53,7 @@ func TestAReadOnAnEarlierConnection(t *testing.T) {
 					return core.Lost, 0, nil
 				}}).Wait(ctx)
 			if !errors.Is(err, core.ErrLostRace) {
-				t.Errorf("%v after %d looks", err, looks)
+				t.Errorf("%v after %d looks", err, checks)
 			}
 			if st, err := js.Stream(ctx, "S"); err != nil || st.CachedInfo().State.Msgs != 0 {
 				t.Errorf("%+v, %v: it was sent", st.CachedInfo().State, err)

@@ -53,10 +53,10 @@ func grouped(t *testing.T) (*embed.Server, jetstream.JetStream, <-chan question)
 }
 
 // written begins a write to S whose result depends on its sync. It returns the channels of its looks and of its result.
-func written(t *testing.T, c *core.Conn, js jetstream.JetStream) (looks <-chan uint64, result <-chan error) {
+func written(t *testing.T, c *core.Conn, js jetstream.JetStream) (reads <-chan uint64, result <-chan error) {
 	t.Helper()
 	ctx := bustest.Within(t, bustest.Patience)
-	looked, done := make(chan uint64, 100), make(chan error, 1)
+	seen, done := make(chan uint64, 100), make(chan error, 1)
 	go func() {
 		_, err := c.Begin(ctx, &core.Write{Op: "write", Synced: "S",
 			Msg: &nats.Msg{Subject: "s", Header: nats.Header{}},
@@ -66,12 +66,12 @@ func written(t *testing.T, c *core.Conn, js jetstream.JetStream) (looks <-chan u
 					return core.Undecided, 0, err
 				}
 				last := st.CachedInfo().State.LastSeq
-				looked <- last
+				seen <- last
 				return core.Stored, last, nil
 			}}).Wait(ctx)
 		done <- err
 	}()
-	return looked, done
+	return seen, done
 }
 
 // TestAWriteWaitsForItsSync: the acknowledgement of a broker that syncs in groups is not the result of a write. Its
@@ -104,9 +104,9 @@ func TestAWriteWaitsForItsSync(t *testing.T) {
 		t.Error(err)
 	}
 
-	looks, result := written(t, c, js)
+	reads, result := written(t, c, js)
 	bustest.Receive(t, questions, "the question about the second write").answer(core.SyncReply{Error: "no"})
-	bustest.Receive(t, looks, "a look after the refused sync")
+	bustest.Receive(t, reads, "a look after the refused sync")
 	select {
 	case err := <-result:
 		t.Errorf("after a refused sync: %v", err)
@@ -128,14 +128,14 @@ func TestAMarkIsOfOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.NC.Close)
-	looks, result := written(t, c, js)
+	reads, result := written(t, c, js)
 	q := bustest.Receive(t, questions, "the question about the write")
 	n := c.Reconnects()
 	p.Cut()
 	natstest.Until(t, "the connection to be restored", func() bool { return c.Reconnects() > n && c.Connected() })
 	// it reaches no client: its inbox was of the lost connection
 	q.answer(core.SyncReply{Seq: 1})
-	bustest.Receive(t, looks, "a look")
+	bustest.Receive(t, reads, "a look")
 	for {
 		select {
 		case q := <-questions:
