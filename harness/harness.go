@@ -170,6 +170,9 @@
 //	the receipt of an Ask                     nothing               lost with the process only; the next one gets the
 //	                                                                answer again
 //	    TestAnsweredBeforeTheLeaseWasLost
+//	Ask with Bring: Bring, or the process,    Bring's error         there is no receipt: the next Ask or another turn
+//	ended after the agent had the decision                          brings it again
+//	    TestBringFails, TestKilledWhileItBrings
 //	Ask: its context ended while its session  the context's error   the decision does not count as received. The next
 //	was claimed again after a lost lease                            attempt of its turn has it, or another turn is
 //	                                                                requested for it
