@@ -47,7 +47,7 @@ func Compare(before, after *session.State, st Style) string {
 			continue
 		}
 		rows = append(rows, []Cell{{a.what, Plain}, {orDash(a.id), Plain}, {orDash(cmp.Or(n.name, b.name)), Plain},
-			{orDash(b.text), Faint}, {orDash(n.text), outcomePaints[n.text]}})
+			{orDash(b.text), Faint}, {orDash(n.text), outcomeColours[n.text]}})
 	}
 	if len(rows) == 0 {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// writerPaints maps each writer to its colour.
-var writerPaints = map[events.Writer]Colour{
+// writerColours maps each writer to its colour.
+var writerColours = map[events.Writer]Colour{
 	events.WriterHarness:    Plain,
 	events.WriterLedger:     Good,
 	events.WriterRetry:      Later,
@@ -36,7 +36,7 @@ func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 	cells := []Cell{
 		{fmt.Sprintf("%*d", seqWidth, c.Seq), Faint},
 		{Clock(c.At), Faint},
-		{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+		{fmt.Sprintf("%-10s", c.Writer), writerColours[c.Writer]},
 		{fmt.Sprintf("%-20s", e.Kind), Strong},
 		{id, Plain},
 		{details(e), Faint},
@@ -56,7 +56,7 @@ func Whole(c *events.Commit, st Style) string {
 		[]Cell{
 			{fmt.Sprintf("%*d", seqWidth, c.Seq), Faint},
 			{Clock(c.At), Faint},
-			{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+			{fmt.Sprintf("%-10s", c.Writer), writerColours[c.Writer]},
 			{"← parked: " + c.Err.Error(), Alarm},
 		},
 		st,

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// statusPaints maps the status of a prompt to its colour.
-var statusPaints = map[session.Status]Colour{
+// statusColours maps the status of a prompt to its colour.
+var statusColours = map[session.Status]Colour{
 	session.Awaiting:   Wait,
 	session.Answered:   Good,
 	session.Rejected:   Alarm,
@@ -30,7 +30,7 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 			{b.Harness + "/" + b.Session, Strong},
 			{b.Prompt, Plain},
 			{string(b.Kind), Plain},
-			{string(b.Status), statusPaints[b.Status]},
+			{string(b.Status), statusColours[b.Status]},
 			{ago(b.ArmedAt, now), Faint},
 			{reach(b), Plain},
 			{Asked(b), Plain},
@@ -77,7 +77,7 @@ func Asked(b *session.Blocker) string {
 func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	var s strings.Builder
 	head := []piece{text(string(b.Kind)), text(" "), name(b.Prompt, Strong), text(columnGap),
-		coloured(string(b.Status), statusPaints[b.Status]), text(columnGap), text(b.Title), text(columnGap),
+		coloured(string(b.Status), statusColours[b.Status]), text(columnGap), text(b.Title), text(columnGap),
 		text(ago(b.ArmedAt, now) + " ago")}
 	if b.Tool != nil {
 		head = append(head, text(columnGap), text(fmt.Sprintf("(tool %s, call %s)", Clean(b.Tool.Name),

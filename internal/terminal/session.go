@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// phasePaints maps each phase to its colour.
-var phasePaints = map[session.Phase]Colour{
+// phaseColours maps each phase to its colour.
+var phaseColours = map[session.Phase]Colour{
 	session.Closed:      Faint,
 	session.Waiting:     Wait,
 	session.Compacting:  Busy,
@@ -25,7 +25,7 @@ var phasePaints = map[session.Phase]Colour{
 }
 
 // PhaseCell returns a phase in its colour.
-func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
+func PhaseCell(p session.Phase) Cell { return Cell{string(p), phaseColours[p]} }
 
 // The least widths of columns, in terminal cells.
 const (
@@ -173,7 +173,7 @@ const fieldIndent = 13
 func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
 	var b strings.Builder
 	b.WriteString(st.paragraph(len(columnGap), name(s.Ref().String(), Strong), text(columnGap),
-		coloured(string(s.Phase), phasePaints[s.Phase]), text(columnGap), text(s.Title)) + "\n")
+		coloured(string(s.Phase), phaseColours[s.Phase]), text(columnGap), text(s.Title)) + "\n")
 	field := func(name, format string, args ...any) {
 		is := strings.ReplaceAll(strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "), " ,", ",")
 		b.WriteString(st.paragraph(fieldIndent, text(columnGap), coloured(fmt.Sprintf("%-10s", name), Faint), text(" "),
@@ -331,8 +331,8 @@ func why(reason string, failed bool, t *session.LastTurn) string {
 // recentShownMax is how many endings are shown.
 const recentShownMax = 10
 
-// outcomePaints distinguishes success, failure, and endings by a person.
-var outcomePaints = map[string]Colour{
+// outcomeColours distinguishes success, failure, and endings by a person.
+var outcomeColours = map[string]Colour{
 	session.OutcomeCompleted:   Good,
 	session.OutcomeFailed:      Alarm,
 	session.OutcomeInterrupted: Alarm,
@@ -359,7 +359,7 @@ func recent(s *session.State, now time.Time, st Style) string {
 			reason = strings.TrimSpace(reason + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
 		}
 		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain},
-			{e.Outcome, outcomePaints[e.Outcome]}, {reason, Plain}, {ago(e.At, now), Faint}})
+			{e.Outcome, outcomeColours[e.Outcome]}, {reason, Plain}, {ago(e.At, now), Faint}})
 	}
 	table := Table([]Column{{Name: "ENDED"}, {Name: "ID", ID: true}, {Name: "NAME", Min: nameMin},
 		{Name: "OUTCOME"}, {Name: "REASON", Min: nameMin}, {Name: "AGO", Spare: 1}}, rows, st)

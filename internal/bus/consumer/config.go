@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
 )
 
-// unjudgedExpiresMS is the limit of a pull's duration in the configuration of a durable that was just created. The
+// uncheckedExpiresMS is the limit of a pull's duration in the configuration of a durable that was just created. The
 // broker refuses longer ones, so no process gets a delivery from it before its state was judged.
-const unjudgedExpiresMS = 1
+const uncheckedExpiresMS = 1
 
 // actionCreate refuses to change a consumer that exists with another configuration.
 const actionCreate = "create"
@@ -33,7 +33,7 @@ func (c *consumption) ensure(ctx context.Context) error {
 		return nil
 	}
 	cfg := c.config()
-	cfg.MaxRequestExpires = unjudgedExpiresMS * time.Millisecond
+	cfg.MaxRequestExpires = uncheckedExpiresMS * time.Millisecond
 	if err := c.create(ctx, cfg, actionCreate); err != nil && !existsOtherwise(err) {
 		return err
 	}
