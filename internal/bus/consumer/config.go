@@ -12,7 +12,7 @@ import (
 )
 
 // uncheckedExpiresMS is the limit of a pull's duration in the configuration of a durable that was just created. The
-// broker refuses longer ones, so no process gets a delivery from it before its state was judged.
+// broker refuses longer ones, so no process gets a delivery from it before its state was checked.
 const uncheckedExpiresMS = 1
 
 // actionCreate refuses to change a consumer that exists with another configuration.

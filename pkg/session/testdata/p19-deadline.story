@@ -16,9 +16,9 @@ closed_at: "@33s"
 -- state phase --
 phase: "running"
 -- facts --
-5 @34s by=reconciler tool.failed {"call":"c1","error":{"kind":"deadline","text":"nobody answered in time"},"synthetic":true}
+5 @34s by=reconciler tool.failed {"call":"c1","error":{"kind":"deadline","text":"no person answered in time"},"synthetic":true}
 -- work --
 (none)
 -- endings --
 4 prompt p1 expired (deadline) delivered @34s
-5 tool c1 failed (nobody answered in time)
+5 tool c1 failed (no person answered in time)

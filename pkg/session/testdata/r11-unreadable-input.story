@@ -18,7 +18,7 @@ Unreadable input is parked with its reason and counted; it moves the place in th
 5 epoch=0 tool.started {"call":"c1","turn":"t1","name":"bash"}
 5 tool.started {"call":"c2","turn":"t1","name":"bash"}
 6 by=retry turn.completed {"turn":"t1"}
-7 by=nobody turn.completed {"turn":"t1"}
+7 by=stranger turn.completed {"turn":"t1"}
 8 turn.bent {"turn":"t1"}
 8 type=turn.completed turn.completed {"turn":"t1"}
 8 type=com.example.order.placed turn.completed {"turn":"t1"}
@@ -36,7 +36,7 @@ Unreadable input is parked with its reason and counted; it moves the place in th
 5[8] malformed: time: malformed: "yesterday": want RFC 3339
 5[9] malformed: epoch: malformed: missing or 0: want 1 or more
 6[0] out-of-role: out of role: turn.completed is not for the retry to say
-7[0] out-of-role: out of role: turn.completed is not for the nobody to say
+7[0] out-of-role: out of role: turn.completed is not for the stranger to say
 -- ignored --
 (none)
 -- state phase seq commits parked unknown_facts tools --
