@@ -93,14 +93,21 @@ func (st *stage) until(id, what string, ok func(*fold.State) bool) *fold.State {
 // kinds returns the kinds of all facts of a session.
 func (st *stage) kinds(id string) (all []string) {
 	st.t.Helper()
+	for _, e := range st.inLog(id) {
+		all = append(all, string(e.Kind))
+	}
+	return all
+}
+
+// inLog returns all events of a session in the log.
+func (st *stage) inLog(id string) (all []events.Event) {
+	st.t.Helper()
 	commits, err := st.bus.Log.Read(st.t.Context(), ref(id), 0)
 	if err != nil {
 		st.t.Fatal(err)
 	}
 	for i := range commits {
-		for j := range commits[i].Events {
-			all = append(all, string(commits[i].Events[j].Kind))
-		}
+		all = append(all, commits[i].Events...)
 	}
 	return all
 }
@@ -251,8 +258,8 @@ func TestLiveConnectionLost(t *testing.T) {
 	st.until("ses_2", "the turn ended", ended)
 }
 
-// A restart closes at once what the old process held, by a new incarnation: no lease ends in this test. A question
-// stays open.
+// A restart closes at once what the old process held, by a new incarnation: no lease ends in this test. The log says
+// why the session has no owner. A question stays open.
 func TestLiveRestart(t *testing.T) {
 	st := newStage(t)
 	st.bridge()
@@ -267,6 +274,11 @@ func TestLiveRestart(t *testing.T) {
 		t.Errorf("turn %s, calls %v", one.LastTurn.Outcome, one.Tools)
 	}
 	two := st.until("ses_2", "it has no owner", func(s *fold.State) bool { return !s.Owned })
+	for _, e := range st.inLog("ses_2") {
+		if f, ok := e.Fact.(events.SessionOrphaned); ok && f.Detail != reasonRestarted {
+			t.Errorf("the log says how the owner ended: %q", f.Detail)
+		}
+	}
 	if len(two.PendingPrompts()) != 1 {
 		t.Errorf("the question is %+v", two.Prompts["que_1"])
 	}
