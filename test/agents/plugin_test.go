@@ -37,6 +37,9 @@ type plugged struct {
 	pass   chan struct{} // closed: requests pass
 }
 
+// drivesAll is all that a bridge can drive.
+const drivesAll = "queue,retry,compaction"
+
 // newPlugged starts OpenCode with the plugin, and a bridge that follows it through the address front.
 func newPlugged(t *testing.T, front func(w *world) string, args ...string) *plugged {
 	t.Helper()
@@ -52,8 +55,8 @@ func newPlugged(t *testing.T, front func(w *world) string, args ...string) *plug
 	p.ok(os.WriteFile(file, source, 0o600))
 	p.configures(`"plugin": [` + strconv.Quote("file://"+file) + `],`)
 	p.world.env = []string{"HOLDFAST_PLUGIN_URL=" + p.between("http://"+address), "HOLDFAST_PLUGIN_TOKEN=secret"}
-	if slices.Contains(args, "queue") {
-		p.world.env = append(p.world.env, "HOLDFAST_PLUGIN_QUEUE=1")
+	if slices.Contains(args, drivesAll) {
+		p.world.env = append(p.world.env, "HOLDFAST_PLUGIN_QUEUE=1", "OPENCODE_DISABLE_AUTOCOMPACT=1")
 	}
 	p.starts()
 	p.env, p.args = []string{"HOLDFAST_PLUGIN_TOKEN=secret"}, append([]string{"--plugin", address}, args...)
@@ -202,9 +205,10 @@ func TestPluginFenced(t *testing.T) {
 }
 
 // TestDriveQueue: messages that a person types in OpenCode while it runs wait in the queue, and each one has a turn and
-// an answer of its own. Killed in the first turn, OpenCode forgets those that wait: the queue does not.
+// an answer of its own. Killed in the first turn, OpenCode forgets those that wait: the queue does not. The bridge
+// drives retries and compactions, too.
 func TestDriveQueue(t *testing.T) {
-	p := newPlugged(t, direct, "--drive", "queue")
+	p := newPlugged(t, direct, "--drive", drivesAll)
 	close(p.pass)
 	p.model.Script("first", bash(waits), mockmodel.Text("Done."), bash(waits), mockmodel.Text("Done."))
 	for _, name := range []string{"second", "third", "fourth"} {
