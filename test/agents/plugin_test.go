@@ -197,6 +197,10 @@ func TestPluginFenced(t *testing.T) {
 	natstest.Until(t, "the model of the old process has the result of its call", func() bool {
 		return len(p.model.Requests("fenced")) == 2
 	})
+	// both processes have one store: an answer that the old one stores during the resume would leave nothing to run
+	natstest.Until(t, "the old process has stored its answer", func() bool {
+		return p.count(id, "assistant") == 2 && len(p.open(id)) == 0
+	})
 	if p.exists("ran") {
 		t.Errorf("the command ran in the process at %s, which was replaced", first)
 	}
