@@ -291,7 +291,7 @@ var sets = map[string]string{
 	"no policies": "{networkPolicies: {enabled: false}, priorityClass: {create: false, name: ''}}",
 	"image": "{image: {repository: 'host:5000/a/holdfast', tag: v1.2.3_x, pullPolicy: Always, pullSecrets: [pull]}, " +
 		"backup: {enabled: true}}",
-	"retention": "{config: {logMax: 30GiB, closedKeptFor: 24h, extra: {HOLDFAST_READY_LAG_MAX: '5'}}}",
+	"retention": "{config: {logMax: 30GiB, closedSessionsKeptFor: 24h, extra: {HOLDFAST_READY_LAG_MAX: '5'}}}",
 }
 
 // TestChartIsAccepted: for several sets of values the API server would accept each object, and each pod is allowed by
@@ -385,7 +385,7 @@ func TestChartRefuses(t *testing.T) {
 		"{services: {resources: {ledger: {limits: {memory: 4G}}}}}": "memory",
 		"{services: {resources: {ledger: {limits: null}}}}":         "limits",
 		"{config: {extra: {PATH: x}}}":                              "PATH",
-		"{config: {closedKeptFor: 30d}}":                            "closedKeptFor",
+		"{config: {closedSessionsKeptFor: 30d}}":                    "closedSessionsKeptFor",
 		"{users: {login: token}}":                                   "login",
 		"{priorityClass: {name: ''}}":                               "priorityClass.name is empty",
 		"{broker: {enabled: false, existing: 'n:4222'}, tls: {certManager: {enabled: true}}}": "broker.enabled is",
