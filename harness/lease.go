@@ -379,7 +379,7 @@ func (s *Session) reclaim(l *term) error {
 	if !held {
 		return nil
 	}
-	// what this process has is of this epoch, or of one of its claims whose outcome was in doubt
+	// the open items of this process have this epoch, or that of a claim whose outcome was in doubt
 	from := epoch
 	var rest [][]events.Fact
 	err := s.takeAgain(l, func() (facts []events.Fact, err error) {

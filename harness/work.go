@@ -377,7 +377,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		}
 		return false, err
 	case how == found:
-		// what an earlier Work took in it has no handler: released, it is recovered and asked for again
+		// turns that an earlier Work took have no handler: a release lets recovery request them again
 		k.h.dropHolder(s)
 		return false, nil
 	case how == had:

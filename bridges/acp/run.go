@@ -205,7 +205,7 @@ func (x *run) loop(ctx context.Context) error {
 		case <-x.mute.C:
 			x.endHanging()
 		case <-x.exited:
-			// what is left is limited
+			// the process has ended, and the rest of its output is limited
 			x.exited = nil
 		case <-x.more.C:
 			x.do(x.proxy.Flush())

@@ -485,28 +485,35 @@ func TestLiveOneOfTwoTookEffect(t *testing.T) {
 	}
 }
 
-// The facts of one step about a prompt come before the end of its call, also if the end is compared.
-func TestRelayInOrder(t *testing.T) {
-	st := newStage(t)
-	h, err := harness.Connect(t.Context(), harness.Config{ID: "oc", URL: st.server.URL()})
+// permissionOfACall returns a session with the permission p1 of the call c1, and a follower whose process has it.
+func (st *stage) permissionOfACall() (*harness.Session, *follower) {
+	st.t.Helper()
+	h, err := harness.Connect(st.t.Context(), harness.Config{ID: "oc", URL: st.server.URL()})
 	if err != nil {
-		t.Fatal(err)
+		st.t.Fatal(err)
 	}
-	defer h.Abandon()
-	s, err := h.Open(t.Context(), "ses_1", harness.OpenOptions{})
+	st.t.Cleanup(h.Abandon)
+	s, err := h.Open(st.t.Context(), "ses_1", harness.OpenOptions{})
 	if err == nil {
-		err = s.Relay(t.Context(), events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		err = s.Relay(st.t.Context(), events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 			events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"},
 			events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
 				Delivery: events.DeliverToolResult})
 	}
-	r := &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
-		log: slog.New(slog.DiscardHandler)}
-	if err == nil {
-		err = r.relay(t.Context(), s, []events.Fact{events.PromptRejected{Prompt: "p1", By: byOpenCode},
-			events.ToolFailed{Call: "c1", Error: events.Failure{Kind: kindRejected}}},
-			[]callEnd{{session: "ses_1", call: "c1", state: toolState{Status: partError}}})
+	if err != nil {
+		st.t.Fatal(err)
 	}
+	return s, &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
+		log: slog.New(slog.DiscardHandler)}
+}
+
+// The facts of one step about a prompt come before the end of its call, also if the end is compared.
+func TestRelayInOrder(t *testing.T) {
+	st := newStage(t)
+	s, r := st.permissionOfACall()
+	err := r.relay(t.Context(), s, []events.Fact{events.PromptRejected{Prompt: "p1", By: byOpenCode},
+		events.ToolFailed{Call: "c1", Error: events.Failure{Kind: kindRejected}}},
+		[]callEnd{{session: "ses_1", call: "c1", state: toolState{Status: partError}}})
 	if e, _ := s.State().Ended(fold.EntityPrompt, "p1"); err != nil || e.Outcome != string(fold.Rejected) {
 		t.Errorf("%v: the permission is %s", err, e.Outcome)
 	}
@@ -515,27 +522,12 @@ func TestRelayInOrder(t *testing.T) {
 // A turn whose look at OpenCode is old does not send a decision that the end of its call was compared with.
 func TestNoDecisionIsSentAfterItsCall(t *testing.T) {
 	st := newStage(t)
-	h, err := harness.Connect(t.Context(), harness.Config{ID: "oc", URL: st.server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Abandon()
-	s, err := h.Open(t.Context(), "ses_1", harness.OpenOptions{})
-	if err == nil {
-		err = s.Relay(t.Context(), events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
-			events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"},
-			events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
-				Delivery: events.DeliverToolResult})
-	}
+	s, r := st.permissionOfACall()
 	st.reject("p1", "")
 	natstest.Until(t, "the process to read it", func() bool { return len(s.State().PendingPrompts()) == 0 })
-	r := &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
-		log: slog.New(slog.DiscardHandler)}
-	if err == nil {
-		err = r.relay(t.Context(), s, []events.Fact{events.ToolFailed{Call: "c1",
-			Error: events.Failure{Kind: kindRejected}}},
-			[]callEnd{{session: "ses_1", call: "c1", state: toolState{Status: partError, Error: rejectedText}}})
-	}
+	err := r.relay(t.Context(), s, []events.Fact{events.ToolFailed{Call: "c1",
+		Error: events.Failure{Kind: kindRejected}}},
+		[]callEnd{{session: "ses_1", call: "c1", state: toolState{Status: partError, Error: rejectedText}}})
 	if err != nil || r.process.decides("p1", "ses_1") {
 		t.Errorf("the decision would be sent again (%v)", err)
 	}

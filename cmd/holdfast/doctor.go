@@ -54,7 +54,7 @@ func doctorCommand(a *app) *cobra.Command {
 		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
-		// what was found since then is not about the cell
+		// findings since the interrupt say nothing about the cell
 		if cmd.Context().Err() != nil {
 			return errInterrupted
 		}

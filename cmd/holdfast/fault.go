@@ -115,7 +115,7 @@ func (a *app) whileTrying(connect func() error) error {
 	})
 	err := connect()
 	if !slow.Stop() {
-		// what the command prints comes after it
+		// the output of the command follows
 		<-printed
 	}
 	return err

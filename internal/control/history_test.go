@@ -110,7 +110,7 @@ func TestHadOfWhatNeverWas(t *testing.T) {
 	if _, err := a.Never(t.Context(), ref, "p4"); err == nil {
 		t.Error("a read that failed said whether there is a prompt")
 	}
-	// what a failed read began is read again
+	// the next read repeats a failed one
 	asks("p4", false, 3)
 
 	// a request beside another one of the session reads the session whole, and one of them is kept

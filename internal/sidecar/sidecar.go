@@ -122,7 +122,7 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		a.verbs[v.Name] = v
 	}
 	go a.refuse()
-	// what follows is as the end of the stream, also while the stream stays open
+	// the rest is as the end of the stream, also while the stream stays open
 	read := make(chan error, 2)
 	go func() { read <- a.read(in) }()
 	go func() {

@@ -82,7 +82,7 @@ func (y *Story) flush(c *commit) {
 	noted := len(y.ignored)
 	y.fold(c.Commit, body)
 	if c.late == 0 {
-		// what is ignored has to be shown
+		// a story shows each ignored fact
 		return
 	}
 	if n := s.Ignored.Count - before; n != uint64(c.late) {

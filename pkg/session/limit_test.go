@@ -430,7 +430,7 @@ func TestLimitCarriedAfterCalls(t *testing.T) {
 			}
 			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d asked for", len(doc), len(f.s.Tools),
 				len(f.s.Prompts), len(f.s.Queue), len(f.s.Pending.Turn.Prompts))
-			// what is carried leaves the less room for what is open
+			// carried prompts leave less room for open ones
 			const want = 600_000
 			if len(doc) > want {
 				t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)

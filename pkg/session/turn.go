@@ -50,7 +50,7 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		By: cut(by, NameBytesMax), Held: held, At: f.c.At, Seq: f.c.Seq}
 	f.countContinuation(fact.Cause, by != "")
 	if by != "" {
-		// what the queue waits for; should this turn's message be taken back, the next has its place
+		// the queue waits for this turn; should this turn's message be taken back, the next has its place
 		f.HeldSeq = 0
 	}
 	switch {
@@ -106,7 +106,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	// while all who know are still there
 	place := f.MessageSeq(fact.Message)
 	if place != 0 && asked == f.c.Seq {
-		// what was decided after a person's message is newer than its turn
+		// a decision after a person's message is newer than its turn
 		asked = place
 	}
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts, fact.Message) {

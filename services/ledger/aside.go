@@ -360,7 +360,7 @@ func (f *folder) learnAside(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// what was delivered to the process before is in no note
+		// no note has the deliveries to the process before
 		if note.Behind {
 			note.To = max(note.To, acked)
 		}

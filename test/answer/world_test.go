@@ -165,7 +165,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 			w.shown(c.Events[i].Fact)
 		}
 	}
-	// what a commit delivers it may name, so that its events are not the same as as many commits
+	// a commit may name its deliveries, so its events differ from as many commits
 	w.st = whole
 	if w.st.Turn == nil || w.runs != nil && w.runs.id != w.st.Turn.ID {
 		w.runs = nil

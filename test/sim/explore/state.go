@@ -298,7 +298,7 @@ func (s *state) takenBack(before *session.State, message string) {
 		if q != nil && message ==
 			events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(max(q.Seq, q.ReopenedSeq))) {
 			s.fates[i] = overtaken
-			// what an Ask has returned is no longer the decision
+			// the decision is no longer the one that an Ask has returned
 			for k := range s.procs {
 				s.procs[k].returned[i], s.procs[k].receipt[i] = false, false
 			}

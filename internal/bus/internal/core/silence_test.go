@@ -75,7 +75,7 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 						}
 					}
 				}()
-				// what is set at the start is set
+				// a setting of the start is kept
 				synctest.Wait()
 				n, err := 0, error(nil)
 				for buf := make([]byte, 8); err == nil; {
