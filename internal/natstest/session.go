@@ -27,12 +27,36 @@ func Session(t testing.TB, b *bus.Bus, r events.Ref) *session.State {
 	return s
 }
 
-// UntilSession waits until the log of a session meets a condition, and returns the session.
+// UntilSession waits until the log of a session meets a condition, and returns the session. A test that waits in vain
+// prints the log.
 func UntilSession(t testing.TB, b *bus.Bus, r events.Ref, what string, ok func(*session.State) bool) *session.State {
 	t.Helper()
 	var s *session.State
+	met := false
+	defer func() {
+		if !met {
+			logSession(t, b, r)
+		}
+	}()
 	Until(t, r.Session+": "+what, func() bool { s = Session(t, b, r); return ok(s) })
+	met = true
 	return s
+}
+
+// logSession prints the log of a session, one fact on each line.
+func logSession(t testing.TB, b *bus.Bus, r events.Ref) {
+	t.Helper()
+	commits, err := b.Log.Read(context.Background(), r, 0)
+	if err != nil {
+		t.Logf("the log of %s/%s: %v", r.Harness, r.Session, err)
+		return
+	}
+	for i := range commits {
+		for _, e := range commits[i].Events {
+			t.Logf("%d %s %s epoch %d %s %s", commits[i].Seq, e.Time.Format("05.000"), commits[i].Writer, e.Epoch,
+				e.Kind, e.Data)
+		}
+	}
 }
 
 // Append appends facts of a harness to a session as one commit. It tries again when another writer was first.
