@@ -249,6 +249,41 @@ func TestAwaitedChildren(t *testing.T) {
 	}
 }
 
+// TestUnfencedChild: a change of a fenced parent decides nothing about it while a child is not fenced: its process may
+// only be asleep. A pass is planned, which fences the child first.
+func TestUnfencedChild(t *testing.T) {
+	c := start(t)
+	p := c.harness("h", "ready", ttlLong)
+	p.open("root", 1)
+	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
+		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
+		events.ToolStarted{Call: "k", Turn: "k1", Name: "bash"})
+	r := c.recovering("h", p.incarnation)
+	r.children.record(c.state("h", "kid"))
+	r.children.setWhole(true)
+	for _, x := range []struct {
+		fence   string
+		decided bool
+	}{{"root", false}, {"kid", true}} {
+		r.newPass(events.Ref{Harness: "h"}).fence(c.ctx, c.state("h", x.fence))
+		natstest.Until(t, "the documents", func() bool {
+			s, err := r.loop.Load(c.ctx, events.Ref{Harness: "h", Session: x.fence})
+			return err == nil && !s.Owned
+		})
+		now, err := r.now(c.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.decide(c.ctx, c.state("h", "root"), now.Clock, r.loop.Source(c.ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if due, _ := r.plan.popDue(time.Now()); len(d.Facts) > 0 != x.decided || len(due) > 0 == x.decided {
+			t.Errorf("%s is fenced: decided %v, passes %v", x.fence, d.Facts, due)
+		}
+	}
+}
+
 // TestLeaseBook: what the book of leases keeps of each change of a lease, and which passes the change needs.
 func TestLeaseBook(t *testing.T) {
 	k := newLeaseBook(Margins{Adoption: 5 * time.Second, Unknown: 15 * time.Second})

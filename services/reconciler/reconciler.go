@@ -19,9 +19,10 @@
 // that could not have renewed its lease is never dead: the reconciler renews a lease of its own in the same bucket
 // every 250 ms, and a gap there that could have cost another lease restarts that lease's time.
 //
-// Order. All sessions of a tree of sub-agents are fenced first, then decided leaves first, so that a parent is decided
-// on the outcome of its children. A call is held while its child waits for a person; when the child settles, its parent
-// is decided again.
+// Order. A pass fences all sessions of a tree of sub-agents first, then decides them leaves first, so that a parent is
+// decided on the outcome of its children. A change of one session decides that session alone, and only if all sessions
+// below it are fenced. A call is held while its child waits for a person; when the child settles, its parent is decided
+// again.
 //
 // Beside that. It watches every lease, and no limit of the broker counts what a user adds there. So it also deletes the
 // oldest leases of a harness that has too many (removeSurplus), and consumers that the broker counts for no limit
@@ -224,7 +225,7 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 	}
 	f := &tree{r: r, now: now, src: src}
 	d, err := f.decide(ctx, s, owner, 0)
-	if errors.Is(err, errManyChildren) {
+	if errors.Is(err, errManyChildren) || errors.Is(err, errUnfencedChild) {
 		r.passSoon(s.Harness)
 		return control.Decision{}, nil
 	}

@@ -397,30 +397,34 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// fencedFirst checks that all sessions of a tree were fenced before any of them was decided.
-func (c *cell) fencedFirst(harness string, names ...string) {
+// fencedFirst checks that a session was fenced, and that it was decided after the sessions below it were fenced.
+func (c *cell) fencedFirst(harness, root string, below ...string) {
 	c.t.Helper()
-	fences := 0
-	var lastFence, firstOther uint64
-	for _, name := range names {
-		commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		for _, commit := range commits {
-			switch {
-			case commit.Writer != events.WriterReconciler:
-			case len(commit.Events) == 1 && commit.Events[0].Kind == "session.orphaned":
-				lastFence = max(lastFence, commit.Seq)
-				fences++
-			case firstOther == 0 || commit.Seq < firstOther:
-				firstOther = commit.Seq
-			}
+	_, decided := c.recovery(harness, root)
+	for _, name := range append(below, root) {
+		if fenced, _ := c.recovery(harness, name); fenced == 0 || decided != 0 && decided < fenced {
+			c.t.Errorf("%s was fenced in commit %d, %s was decided in %d", name, fenced, root, decided)
 		}
 	}
-	if fences != len(names) || firstOther != 0 && firstOther < lastFence {
-		c.t.Errorf("%d fences, until %d, decided from %d", fences, lastFence, firstOther)
+}
+
+// recovery returns the commits in which a session was fenced, and in which it was first decided after that; 0: none.
+func (c *cell) recovery(harness, name string) (fenced, decided uint64) {
+	c.t.Helper()
+	commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
+	if err != nil {
+		c.t.Fatal(err)
 	}
+	for _, commit := range commits {
+		switch {
+		case commit.Writer != events.WriterReconciler:
+		case len(commit.Events) == 1 && commit.Events[0].Kind == "session.orphaned":
+			fenced = commit.Seq
+		case decided == 0:
+			decided = commit.Seq
+		}
+	}
+	return fenced, decided
 }
 
 // TestServiceStarts: the start of any service triggers a pass over everything.

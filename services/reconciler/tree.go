@@ -17,6 +17,10 @@ const childrenMax = 16
 // errManyChildren means that a session is decided in a pass, which lists the children, one pass at a time.
 var errManyChildren = errors.New("more children than one decision reads")
 
+// errUnfencedChild means that a session is decided in a pass, which fences its children first: until then the process
+// of a child, if it was only asleep, may still store another outcome than the one of the parent's call.
+var errUnfencedChild = errors.New("a child of a dead owner is not fenced yet")
+
 // tree decides on a session with the outcome of its children.
 type tree struct {
 	r        *Reconciler
@@ -81,6 +85,9 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 		owner, err := f.r.checkOwner(ctx, c, f.now)
 		if err != nil {
 			return in, err
+		}
+		if f.snapshot == nil && Fence(c, Input{Owner: owner}) != nil {
+			return in, errUnfencedChild
 		}
 		d, err := f.decide(ctx, c, owner, depth+1)
 		if err != nil {
