@@ -258,7 +258,7 @@ func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		docs, err := t.documents(ctx, b.KV, &sessionFilter{})
 		return errors.Join(err, t.printSessions(ctx, b.Clock, docs))
 	}
-	if err := t.watchOnce(ctx, b, &sessionFilter{harness: r.Harness}); err != nil {
+	if err := t.watchOnce(ctx, b, newBoard(&sessionFilter{harness: r.Harness}, watchBeginsWith)); err != nil {
 		return err
 	}
 	return t.next(r)

@@ -38,25 +38,32 @@ func sortedValues[V any](m map[string]V) []V {
 func watchCommand(a *app) *cobra.Command {
 	var f sessionFilter
 	var once bool
+	var limit int
 	long, example := describe(`Watch sessions and what waits for a person, redrawn from the views as they change.
 
+It begins with the --limit sessions that changed last, and as many that wait for a person; no others are read.
 With S only this session. On a terminal a table; elsewhere, or with --json, a line for each change. --once
 prints the table and ends.`,
 		"holdfast watch", "holdfast watch my-agent/build-42",
-		"holdfast watch --once", "holdfast watch --waiting --json")
+		"holdfast watch --once --limit 0", "holdfast watch --waiting --json")
 	cmd := &cobra.Command{Use: "watch [S]", Short: "Watch sessions live", Long: long, Example: example,
 		GroupID: groupInspect,
 		Args:    arguments(0, 1, "the session S")}
 	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print the table once")
+	cmd.Flags().IntVar(&limit, "limit", watchBeginsWith, "begin with so many `sessions`; 0: all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd); err != nil {
 			return err
 		}
+		if limit < 0 {
+			return usage(cmd, "--limit %d: want 0 (all) or more", limit)
+		}
 		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 			// a watch would wait for the cell
-			if _, err := b.Log.LastSeq(ctx); bus.NoCell(err) {
+			since, err := b.Log.LastSeq(ctx)
+			if bus.NoCell(err) {
 				return err
 			}
 			if len(args) > 0 {
@@ -66,13 +73,15 @@ prints the table and ends.`,
 				}
 				f.harness, f.session, f.all = r.Harness, r.Session, true
 			}
+			x := newBoard(&f, limit)
+			x.since = since
 			if once {
-				return a.watchOnce(ctx, b, &f)
+				return a.watchOnce(ctx, b, x)
 			}
 			if _, onTerminal := terminalFD(a.Stdout); onTerminal && !a.json {
-				return a.watchTable(ctx, b, &f)
+				return a.watchTable(ctx, b, x)
 			}
-			return a.watchLines(ctx, b, &f)
+			return a.watchLines(ctx, b, x)
 		})
 	}
 	return cmd
@@ -80,14 +89,20 @@ prints the table and ends.`,
 
 // board is the state of a watch.
 type board struct {
+	filter *sessionFilter
+	limit  int    // sessions that it begins with; 0: all
+	since  uint64 // the last commit of the log before it began
+
 	mu       sync.Mutex
 	sessions map[string]*session.State
 	blockers map[string]*session.Blocker
-	unread   int // entries of a form that this build cannot read
+	unread   int  // entries of a form that this build cannot read
+	older    bool // there are sessions or prompts that it did not begin with
 }
 
-func newBoard() *board {
-	return &board{sessions: map[string]*session.State{}, blockers: map[string]*session.Blocker{}}
+func newBoard(f *sessionFilter, limit int) *board {
+	return &board{filter: f, limit: limit, sessions: map[string]*session.State{},
+		blockers: map[string]*session.Blocker{}}
 }
 
 // take stores one entry and returns the replaced document and the new one; both nil for another entry.
@@ -120,7 +135,8 @@ func (x *board) apply(u kv.Update) (before, after *session.State) {
 }
 
 // text returns the table: sessions first, then their prompts.
-func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string {
+func (x *board) text(now time.Time, st terminal.Style) string {
+	f := x.filter
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var docs []*session.State
@@ -151,8 +167,7 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 			open = append(open, b)
 		}
 	}
-	if hidden > 0 {
-		more := fmt.Sprintf("… and %s more (`holdfast sessions`)", terminal.Plural(hidden, "session"))
+	if more := x.left(hidden); more != "" {
 		text += st.Wrap(more, 2) + "\n"
 	}
 	if len(open) > 0 {
@@ -163,6 +178,26 @@ func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string 
 			terminal.Plural(x.unread, "view")), 0) + "\n"
 	}
 	return text
+}
+
+// begins records whether there is more than the board begins with.
+func (x *board) begins(older bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.older = older
+}
+
+// left says what is not in the table.
+func (x *board) left(hidden int) string {
+	switch {
+	case hidden > 0 && x.older:
+		return fmt.Sprintf("… and %s more, and older ones (`holdfast sessions`)", terminal.Plural(hidden, "session"))
+	case hidden > 0:
+		return fmt.Sprintf("… and %s more (`holdfast sessions`)", terminal.Plural(hidden, "session"))
+	case x.older:
+		return "… and older ones (`holdfast sessions`, `holdfast prompts`)"
+	}
+	return ""
 }
 
 // boardLinesOther is how many lines of a board are neither in the table of sessions nor a prompt.
@@ -185,6 +220,9 @@ func fit(text string, height int) string {
 		fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", terminal.Plural(len(all)-height, "line"))
 }
 
+// watchBeginsWith is how many sessions a watch begins with.
+const watchBeginsWith = 100
+
 // watched returns the keys of a board.
 func watched(f *sessionFilter) []string {
 	return []string{events.SessionKeys(f.harness), events.BlockerKeys(f.harness, "")}
@@ -193,11 +231,10 @@ func watched(f *sessionFilter) []string {
 // errEnough ends a watch that has shown what was asked for.
 var errEnough = errors.New("watch: enough")
 
-func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
+func (a *app) watchOnce(ctx context.Context, b *bus.Bus, x *board) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	x := newBoard()
-	err := b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
+	err := a.watch(ctx, b.KV, x, func(u kv.Update) error {
 		x.apply(u)
 		if u.Ready {
 			return errEnough
@@ -210,18 +247,17 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	case !errors.Is(err, errEnough):
 		return err
 	}
-	return a.print(x.text(f, a.now(ctx, b.Clock), a.style(a.Stdout)))
+	return a.print(x.text(a.now(ctx, b.Clock), a.style(a.Stdout)))
 }
 
 // watchTable draws the table after each change, and periodically for the ages in it.
-func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
+func (a *app) watchTable(ctx context.Context, b *bus.Bus, x *board) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	x := newBoard()
 	changed := make(chan struct{}, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
+		ended <- a.watch(ctx, b.KV, x, func(u kv.Update) error {
 			x.apply(u)
 			select {
 			case changed <- struct{}{}:
@@ -240,7 +276,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 		case <-ages.C:
 		}
 		st := a.style(a.Stdout)
-		if err := a.print(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b.Clock), st), st.Height)); err != nil {
+		if err := a.print(clearScreen + fit(a.headline(b)+x.text(a.now(ctx, b.Clock), st), st.Height)); err != nil {
 			return err
 		}
 		pause := time.NewTimer(redrawMinMS * time.Millisecond)
@@ -262,13 +298,22 @@ func (a *app) headline(b *bus.Bus) string {
 	return st.WrapColoured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", terminal.Faint, 2) + "\n\n"
 }
 
-// watchLines prints a line for each change: first the present entries, then each change.
-func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
-	x, log := newBoard(), remembered(a.source(ctx, b.Log))
-	return b.KV.Watch(ctx, kv.State, watched(f), func(u kv.Update) error {
+// watchLines prints a line for each change: first the entries that the watch begins with, then each change.
+func (a *app) watchLines(ctx context.Context, b *bus.Bus, x *board) error {
+	f, log := x.filter, remembered(a.source(ctx, b.Log))
+	ready := false
+	return a.watch(ctx, b.KV, x, func(u kv.Update) error {
+		ready = ready || u.Ready
+		if u.Ready && x.older && !a.json {
+			a.printError("it began with what changed last; with --limit 0 it begins with all")
+		}
 		before, after := x.apply(u)
 		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
 			return nil
+		}
+		if before == nil && ready {
+			// new, or not among the first ones: earlier endings are no change
+			before = &session.State{Seq: x.since}
 		}
 		after = a.shown(after, log)
 		if a.json {

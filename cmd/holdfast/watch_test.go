@@ -66,7 +66,7 @@ func TestLiveTable(t *testing.T) {
 	a.timeout, a.nats = time.Minute, srv.URL()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- a.watchTable(ctx, b, &sessionFilter{}) }()
+	go func() { ended <- a.watchTable(ctx, b, newBoard(&sessionFilter{}, watchBeginsWith)) }()
 	natstest.Until(t, "an empty table", seen.shows(clearScreen, "holdfast watch · "+srv.URL(), "no sessions"))
 	rev := store("first", 0)
 	natstest.Until(t, "the session", seen.shows(clearScreen, "agent/s1", "first"))
@@ -102,33 +102,35 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 
 // A board counts entries that it cannot read, and removes deleted ones.
 func TestBoard(t *testing.T) {
-	x, f := newBoard(), &sessionFilter{}
+	x := newBoard(&sessionFilter{}, 0)
 	put := func(key, value string) { x.apply(kv.Update{Entry: kv.Entry{Key: key, Value: []byte(value)}}) }
 	put("session.a.s1", `{"v":1,"harness":"a","session":"s1","phase":"running"}`)
 	put("session.a.s2", `{"v":99,"harness":"a","session":"s2"}`)
 	put("blocker.a.s1.s1.p1",
 		`{"harness":"a","session":"s1","root":"s1","prompt":"p1","kind":"question","status":"awaiting"}`)
 	put("blocker.a.s1.s1.p2", `[]`)
-	text := x.text(f, time.Now(), terminal.Style{})
+	text := x.text(time.Now(), terminal.Style{})
 	for _, want := range []string{"a/s1", "p1", "of a newer form, not shown: 2 views; upgrade this program"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") ||
+	other := newBoard(&sessionFilter{harness: "b"}, 0)
+	other.sessions, other.blockers = x.sessions, x.blockers
+	if text := other.text(time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") ||
 		strings.Contains(text, "p1") {
 		t.Errorf("of harness b:\n%s", text)
 	}
 	x.apply(kv.Update{Entry: kv.Entry{Key: "session.a.s1", Deleted: true}})
 	x.apply(kv.Update{Entry: kv.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
-	if text := x.text(f, time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
+	if text := x.text(time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
 		t.Errorf("after both are gone:\n%s", text)
 	}
 }
 
 // A table that does not fit the terminal is cut at the least urgent sessions, with a note.
 func TestBoardFitsTheTerminal(t *testing.T) {
-	x := newBoard()
+	x := newBoard(&sessionFilter{}, 0)
 	put := func(key, value string) { x.apply(kv.Update{Entry: kv.Entry{Key: key, Value: []byte(value)}}) }
 	for i := range 200 {
 		put(fmt.Sprintf("session.a.s%03d", i), fmt.Sprintf(`{"v":1,"harness":"a","session":"s%03d","phase":"idle"}`, i))
@@ -137,7 +139,7 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 	put("blocker.a.z.z.p1", `{"harness":"a","session":"z","root":"z","prompt":"p1","kind":"question",`+
 		`"status":"awaiting"}`)
 	for _, height := range []int{2, 10, 24, 60, 500, 0} {
-		text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), terminal.Style{Height: height}), height)
+		text := fit("headline\n\n"+x.text(time.Now(), terminal.Style{Height: height}), height)
 		lines := strings.Count(text, "\n") + 1
 		switch {
 		case height > 0 && lines > height:
@@ -155,7 +157,7 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 	}
 	// each session has two lines
 	narrow := terminal.Style{Width: 24, Height: 40}
-	if text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), narrow), narrow.Height); !strings.Contains(text,
+	if text := fit("headline\n\n"+x.text(time.Now(), narrow), narrow.Height); !strings.Contains(text,
 		"p1") {
 		t.Errorf("the prompt is not on a narrow screen:\n%s", text)
 	}

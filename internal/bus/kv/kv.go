@@ -392,17 +392,32 @@ func (bs *Buckets) ListNewest(ctx context.Context, bk Bucket, filter string, eno
 	return older, bs.ListAfter(ctx, bk, filter, newest, fn)
 }
 
+// Mark returns the present end of a bucket; the zero Mark if it has no entry.
+func (bs *Buckets) Mark(ctx context.Context, bk Bucket) (Mark, error) {
+	last, err := bs.end(ctx, bk, ">")
+	if err != nil || last == nil {
+		return Mark{}, err
+	}
+	return Mark{Rev: last.Seq, At: last.Time}, nil
+}
+
 // newest returns the highest revision of the entries that match the filter; 0 without one.
 func (bs *Buckets) newest(ctx context.Context, bk Bucket, filter string) (uint64, error) {
-	bucket := bs.bucket(bk)
-	last, err := bs.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Last: core.KVSubject(bucket, filter)})
-	switch {
-	case errors.Is(err, core.ErrNotFound) && !core.NoStream(err):
-		return 0, nil
-	case err != nil:
+	last, err := bs.end(ctx, bk, filter)
+	if err != nil || last == nil {
 		return 0, err
 	}
 	return last.Seq, nil
+}
+
+// end returns the newest entry that matches the filter; nil without one.
+func (bs *Buckets) end(ctx context.Context, bk Bucket, filter string) (*core.Raw, error) {
+	bucket := bs.bucket(bk)
+	last, err := bs.conn.Get(ctx, core.KVStream(bucket), core.GetRequest{Last: core.KVSubject(bucket, filter)})
+	if errors.Is(err, core.ErrNotFound) && !core.NoStream(err) {
+		return nil, nil
+	}
+	return last, err
 }
 
 // replay calls fn with the live entries of a span, whose filter is one of keys.

@@ -41,16 +41,35 @@ type Update struct {
 // fn runs in the caller's goroutine. A slow fn delays only this watch. Only [core.ErrForbidden] and a closed Bus end it
 // otherwise.
 func (bs *Buckets) Watch(ctx context.Context, bk Bucket, filters []string, fn func(Update) error) error {
-	return bs.watch(ctx, bk, filters, false, fn)
+	return bs.run(ctx, bs.newWatch(bk, filters, false, fn))
 }
 
 // WatchEvery is Watch, and it also reports deletions of keys that were not reported, as Unseen. A deletion takes space
 // in a bucket without markers that expire.
 func (bs *Buckets) WatchEvery(ctx context.Context, bk Bucket, filters []string, fn func(Update) error) error {
-	return bs.watch(ctx, bk, filters, true, fn)
+	return bs.run(ctx, bs.newWatch(bk, filters, true, fn))
 }
 
-func (bs *Buckets) watch(ctx context.Context, bk Bucket, filters []string, every bool, fn func(Update) error) error {
+// Mark is a place in a bucket.
+type Mark struct {
+	Rev uint64
+	At  time.Time // the broker's, of this revision
+}
+
+// WatchAfter is Watch with the entries behind a mark only. known are the entries that the caller has read behind it: an
+// unchanged one is not reported, its deletion is. When the bucket was created again, and is shorter, the entries that
+// are younger than the mark are reported.
+func (bs *Buckets) WatchAfter(ctx context.Context, bk Bucket, filters []string, after Mark, known []Entry,
+	fn func(Update) error) error {
+	w := bs.newWatch(bk, filters, false, fn)
+	w.after = after
+	for i := range known {
+		w.known[known[i].Key] = shown{rev: known[i].Rev, at: known[i].At.UnixNano(), round: 1}
+	}
+	return bs.run(ctx, w)
+}
+
+func (bs *Buckets) newWatch(bk Bucket, filters []string, every bool, fn func(Update) error) *watch {
 	w := &watch{buckets: bs, bk: bk, every: every, fn: fn, known: map[string]shown{}}
 	for _, filter := range filters {
 		w.filters = append(w.filters, core.KVSubject(bs.bucket(bk), filter))
@@ -58,6 +77,10 @@ func (bs *Buckets) watch(ctx context.Context, bk Bucket, filters []string, every
 	if len(filters) == 0 {
 		w.filters = []string{core.KVSubject(bs.bucket(bk), ">")}
 	}
+	return w
+}
+
+func (bs *Buckets) run(ctx context.Context, w *watch) error {
 	for pace := core.NewBackoff(); ; {
 		round := w.round
 		err := w.run(ctx)
@@ -70,7 +93,7 @@ func (bs *Buckets) watch(ctx context.Context, bk Bucket, filters []string, every
 		case errors.Is(err, core.ErrForbidden):
 			return err
 		}
-		bs.conn.Log.Info().AnErr("err", err).Str("entity", bs.bucket(bk)).Msg("watch begins again")
+		bs.conn.Log.Info().AnErr("err", err).Str("entity", bs.bucket(w.bk)).Msg("watch begins again")
 		if err := bs.conn.AwaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -99,6 +122,7 @@ type watch struct {
 	bk      Bucket
 	filters []string
 	every   bool // also deletions of keys that are not known
+	after   Mark // only what is behind it; Rev is 0 where the revisions begin again
 	fn      func(Update) error
 	known   map[string]shown
 	ends    delay.Queue[string, struct{}] // of the entries in known that expire without a marker
@@ -115,6 +139,9 @@ func (w *watch) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.checkMark(ctx); err != nil {
+		return err
+	}
 	stream := core.KVStream(w.buckets.bucket(w.bk))
 	filter := cover(w.filters)
 	name, toCome, err := w.consumer(ctx, stream, filter)
@@ -128,6 +155,19 @@ func (w *watch) run(ctx context.Context) error {
 	w.round++
 	w.live = false
 	return w.follow(ctx, f, toCome)
+}
+
+// checkMark compares the mark with the bucket: behind the end of a bucket that was created again nothing is delivered
+// for a long time.
+func (w *watch) checkMark(ctx context.Context) error {
+	if w.after.Rev == 0 {
+		return nil
+	}
+	now, err := w.buckets.Mark(ctx, w.bk)
+	if err == nil && now.Rev < w.after.Rev {
+		w.after.Rev = 0
+	}
+	return err
 }
 
 // follow reports the deliveries of the flow. The consumer has delivered everything at the moment when nothing is
@@ -178,6 +218,10 @@ func (w *watch) consumer(ctx context.Context, stream, filter string) (name strin
 	}
 	// A list of filters cannot be in the subject of the request, so permissions of users exclude it.
 	cfg.FilterSubject = filter
+	if w.after.Rev > 0 {
+		// a bucket has one entry for each key
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, w.after.Rev+1
+	}
 	create := "CONSUMER.CREATE." + stream + "." + cfg.Name + "." + cfg.FilterSubject
 	var info jetstream.ConsumerInfo
 	req := pull.CreateConsumer{Stream: stream, Config: cfg, Action: "create"}
@@ -202,6 +246,8 @@ func (w *watch) show(d pull.Delivery) error {
 	was, known := w.known[e.Key]
 	now := shown{rev: e.Rev, at: e.At.UnixNano(), round: w.round, ends: w.ending(e.Key, d)}
 	switch {
+	case !known && w.after.Rev == 0 && !e.At.After(w.after.At):
+		return nil
 	case e.Deleted && !known && w.every:
 		return w.deliver(Update{Entry: e, Unseen: true})
 	case e.Deleted && !known:

@@ -12,10 +12,19 @@ import (
 // Watching runs a watch and gives its updates on a channel; the returned function ends it and returns its error.
 func Watching(t testing.TB, b *bus.Bus, bk kv.Bucket, filters ...string) (<-chan kv.Update, func() error) {
 	t.Helper()
+	return WatchingBy(t, func(ctx context.Context, fn func(kv.Update) error) error {
+		return b.KV.Watch(ctx, bk, filters, fn)
+	})
+}
+
+// WatchingBy is [Watching] with any watch.
+func WatchingBy(t testing.TB, watch func(context.Context, func(kv.Update) error) error) (<-chan kv.Update,
+	func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(Background(t))
 	updates, done := make(chan kv.Update, 100_000), make(chan error, 1)
 	go func() {
-		done <- b.KV.Watch(ctx, bk, filters, func(u kv.Update) error {
+		done <- watch(ctx, func(u kv.Update) error {
 			updates <- u
 			return nil
 		})
