@@ -450,19 +450,19 @@ func (s *Session) reclaiming(l, was *term, epoch, from uint64) (facts []events.F
 		facts = append(facts, events.SessionReleased{Reason: "lease-lost"})
 	}
 	facts = append(facts, events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()})
-	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch >= from}
+	a := Adopt{Turn: st.Turn != nil && !isLeftBefore(st.Turn.Epoch, from)}
 	for id, c := range st.Tools {
-		if c.Epoch >= from {
+		if !isLeftBefore(c.Epoch, from) {
 			a.Calls = append(a.Calls, id)
 		}
 	}
 	var late []events.Fact
-	if c := st.Compaction; c.Running() && c.Epoch >= from {
+	if c := st.Compaction; c.Running() && !isLeftBefore(c.Epoch, from) {
 		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
 	}
 	for id, p := range st.Prompts {
 		switch {
-		case p.Epoch < from:
+		case isLeftBefore(p.Epoch, from):
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
 			// its new request withdraws what the log says, also one of a claim in doubt

@@ -559,7 +559,7 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 		}
 		for _, want := range a.Prompts {
 			p := st.Prompts[want.ID]
-			if p == nil || p.Epoch >= below {
+			if p == nil || !isLeftBefore(p.Epoch, below) {
 				continue
 			}
 			if p.Status != session.Awaiting {
@@ -576,11 +576,11 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 			prompts = append(prompts, f)
 		}
 	}
-	if turn && st.Turn != nil && st.Turn.Epoch < below {
+	if turn && st.Turn != nil && isLeftBefore(st.Turn.Epoch, below) {
 		first = append(first, turnAgain(st.Turn))
 	}
 	for id := range calls {
-		if c := st.Tools[id]; c != nil && c.Epoch < below {
+		if c := st.Tools[id]; c != nil && isLeftBefore(c.Epoch, below) {
 			first = append(first, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Title: c.Title,
 				Background: c.Background})
 		}

@@ -488,8 +488,11 @@ func (s *Session) leftCalls(c *events.Commit) (calls []string) {
 // isLeft reports whether an earlier process has left a call, and this one has not adopted it. The session is locked.
 func (s *Session) isLeft(call string) bool {
 	c := s.st.Tools[call]
-	return c != nil && c.Epoch < s.since
+	return c != nil && isLeftBefore(c.Epoch, s.since)
 }
+
+// isLeftBefore reports whether what was opened or adopted under an epoch belongs to a process from before another one.
+func isLeftBefore(epoch, since uint64) bool { return epoch < since }
 
 // answersFor takes the calls that are adopted now for calls whose decisions no Ask here has returned, however they were
 // adopted: by a call of [Turn.Tool], for example, or by a new question in them. The session is locked.

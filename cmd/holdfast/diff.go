@@ -31,15 +31,14 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 	if err != nil {
 		return err
 	}
-	shown := a.shown(st, a.source(ctx, b.Log))
 	if a.json {
-		return a.printJSON(shown)
+		return a.printJSON(a.shown(st, a.source(ctx, b.Log)))
 	}
-	open, err := a.openPrompts(ctx, b.Log, st)
+	text, err := a.sessionText(ctx, b, st, st.UpdatedAt)
 	if err != nil {
 		return err
 	}
-	return a.print(terminal.Session(shown, open, st.UpdatedAt, a.style(a.Stdout)))
+	return a.print(text)
 }
 
 func diffCommand(a *app) *cobra.Command {

@@ -380,16 +380,14 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 	if err != nil {
 		return err
 	}
-	shown := a.shown(st, a.source(ctx, b.Log))
 	if a.json {
-		return a.printJSON(shown)
+		return a.printJSON(a.shown(st, a.source(ctx, b.Log)))
 	}
-	open, err := a.openPrompts(ctx, b.Log, st)
+	now := a.now(ctx, b.Clock)
+	text, err := a.sessionText(ctx, b, st, now)
 	if err != nil {
 		return err
 	}
-	now := a.now(ctx, b.Clock)
-	text := terminal.Session(shown, open, now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
 		v, err := compaction.Check(st, request.Check{Ref: r}, now)
 		if err != nil {
@@ -403,6 +401,15 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 			terminal.Plural(behind, "commit"))
 	}
 	return a.print(text)
+}
+
+// sessionText returns the page of a session, with ages at an instant.
+func (a *app) sessionText(ctx context.Context, b *bus.Bus, st *session.State, now time.Time) (string, error) {
+	open, err := a.openPrompts(ctx, b.Log, st)
+	if err != nil {
+		return "", err
+	}
+	return terminal.Session(a.shown(st, a.source(ctx, b.Log)), open, now, a.style(a.Stdout)), nil
 }
 
 // openPrompts returns the prompts of a session that wait, with their questions. With an error it returns those that

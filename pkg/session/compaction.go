@@ -23,7 +23,12 @@ func (f *fold) applyCompaction() string {
 
 // CompactionOpen reports whether a compaction is requested or running.
 func (s *State) CompactionOpen() bool {
-	return s.Compaction.Running() || s.Compaction != nil && s.Compaction.State == CompactionRequested
+	return s.Compaction != nil && s.Compaction.IsOpen(s.Compaction.ID)
+}
+
+// IsOpen reports whether the compaction has this id, and is requested or running. It may be nil.
+func (c *Compaction) IsOpen(id string) bool {
+	return c != nil && c.ID == id && (c.Running() || c.State == CompactionRequested)
 }
 
 // Running reports whether a harness has taken the compaction. It may be nil.
@@ -58,7 +63,7 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 	switch {
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
 		return WhyClosedID
-	case !f.CompactionOpen() || c.ID != fact.Compaction:
+	case !c.IsOpen(fact.Compaction):
 		return WhyUnknown
 	case c.Running() && c.Epoch == f.Epoch:
 		return WhyOpen
@@ -75,7 +80,7 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	switch {
 	case f.ended(EntityCompaction, id) != nil:
 		return WhyClosedID
-	case !f.CompactionOpen() || c.ID != id:
+	case !c.IsOpen(id):
 		return WhyUnknown
 	}
 	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0),

@@ -62,7 +62,7 @@ func (k *idlers) record(st *session.State, since time.Time) {
 	k.mu.Lock()
 	_, was := k.due[r]
 	u, running := k.under[r]
-	over := running && !(st.CompactionOpen() && st.Compaction.ID == u.id)
+	over := running && !st.Compaction.IsOpen(u.id)
 	if over {
 		delete(k.under, r)
 	}
@@ -267,8 +267,7 @@ func (k *idlers) check(ctx context.Context) {
 		if err == nil {
 			st, err = k.s.loop.CatchUp(ctx, st)
 		}
-		gone := errors.Is(err, bus.ErrNotFound) || err == nil &&
-			!(st.CompactionOpen() && st.Compaction.ID == u.id && st.Owned)
+		gone := errors.Is(err, bus.ErrNotFound) || err == nil && !(st.Compaction.IsOpen(u.id) && st.Owned)
 		if gone || time.Since(u.since) > idleMax {
 			k.mu.Lock()
 			delete(k.under, r)
