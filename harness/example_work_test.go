@@ -115,7 +115,7 @@ func Example_compaction() {
 	err = h.Work(ctx, harness.Worker{Compact: func(_ context.Context, s *harness.Session,
 		c session.WorkCompaction) (usedAfter int64, err error) {
 		fmt.Println("compact", s.ID(), "because", c.Reason)
-		// what the model made of it
+		// the summary of the model
 		summary := `{"tool":"paint","colour":"red"}`
 		if err := harness.ValidateSummary(summary); err != nil {
 			return 0, err

@@ -423,7 +423,7 @@ func (s *Session) adoptSettled(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
-	// what has ended meanwhile cannot be adopted
+	// items that have ended meanwhile cannot be adopted
 	o.relay = true
 	o.check = func(st *session.State) (bool, error) { return adopted(st), nil }
 	return s.do(ctx, o)

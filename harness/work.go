@@ -753,7 +753,7 @@ func (k *workLoop) adopted(s *Session) *Turn {
 	}
 	if s.releasing() {
 		s.mu.Unlock()
-		// whichever process has the session next runs it
+		// the next owner of the session runs it
 		return nil
 	}
 	s.forWork, s.atWork = "", id

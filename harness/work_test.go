@@ -360,7 +360,7 @@ func TestPoolMemberEndsItsWork(t *testing.T) {
 			cancel()
 			check(t, <-done)
 			if away {
-				// what was sent first, and the release
+				// the first write, and the release
 				if n := harness.Waiting(s); n != 2 {
 					t.Errorf("%d writes wait, want 2", n)
 				}

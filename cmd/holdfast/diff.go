@@ -34,7 +34,7 @@ func (a *app) printPast(ctx context.Context, b *bus.Bus, r events.Ref, at uint64
 	if a.json {
 		return a.printJSON(a.shown(st, a.source(ctx, b.Log)))
 	}
-	text, err := a.sessionText(ctx, b, st, st.UpdatedAt)
+	text, err := a.sessionText(ctx, b.Log, st, st.UpdatedAt)
 	if err != nil {
 		return err
 	}

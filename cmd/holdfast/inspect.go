@@ -384,7 +384,7 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 		return a.printJSON(a.shown(st, a.source(ctx, b.Log)))
 	}
 	now := a.now(ctx, b.Clock)
-	text, err := a.sessionText(ctx, b, st, now)
+	text, err := a.sessionText(ctx, b.Log, st, now)
 	if err != nil {
 		return err
 	}
@@ -404,12 +404,12 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 }
 
 // sessionText returns the page of a session, with ages at an instant.
-func (a *app) sessionText(ctx context.Context, b *bus.Bus, st *session.State, now time.Time) (string, error) {
-	open, err := a.openPrompts(ctx, b.Log, st)
+func (a *app) sessionText(ctx context.Context, commits *log.Log, st *session.State, now time.Time) (string, error) {
+	open, err := a.openPrompts(ctx, commits, st)
 	if err != nil {
 		return "", err
 	}
-	return terminal.Session(a.shown(st, a.source(ctx, b.Log)), open, now, a.style(a.Stdout)), nil
+	return terminal.Session(a.shown(st, a.source(ctx, commits)), open, now, a.style(a.Stdout)), nil
 }
 
 // openPrompts returns the prompts of a session that wait, with their questions. With an error it returns those that

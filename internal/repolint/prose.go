@@ -24,6 +24,9 @@ var (
 	// with a relative pronoun.
 	relativeText = regexp.MustCompile(`(^|[.:;!?]\s)(Who|What|Whichever|Whatever) [^?.]*([.]|$)`)
 
+	// relativeStart is relative for a comment, which may begin in lower case and end without a full stop.
+	relativeStart = regexp.MustCompile(`\A\s*(who|what|whichever|whatever) [^\n]*`)
+
 	code = regexp.MustCompile("`[^`\n]*`")
 )
 
@@ -45,6 +48,11 @@ func prose(t *Tree) {
 			p.each(relative, func(sentence string, line int) {
 				t.find(f.Path, line, "%q begins with a relative clause: put the subject first", firstWords(sentence))
 			})
+			if f.Syntax != nil && !f.isBehindCode(p.first) {
+				p.each(relativeStart, func(comment string, line int) {
+					t.find(f.Path, line, "%q begins with a relative clause: put the subject first", firstWords(comment))
+				})
+			}
 		}
 		for _, p := range f.literals() {
 			p.each(banned, func(word string, line int) {
@@ -58,6 +66,17 @@ func prose(t *Tree) {
 		}
 		t.lineLengths(f)
 	}
+}
+
+// isBehindCode reports whether the comment of a line stands behind code: the meaning of a field, without a verb.
+func (f *File) isBehindCode(line int) bool {
+	n := 0
+	for text := range strings.Lines(f.Text) {
+		if n++; n == line {
+			return !strings.HasPrefix(strings.TrimSpace(text), "//")
+		}
+	}
+	return false
 }
 
 // literals returns the strings of Go code, and the names that it declares. A string that is joined from several ones

@@ -102,7 +102,7 @@ func TestTurnOfTheGuide(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &want); err != nil || sign != "<" {
 			t.Fatalf("%s: %v", line, err)
 		}
-		// what people do meanwhile
+		// people do this meanwhile
 		switch {
 		case want["method"] == "turn":
 			w.send("m1", "deploy")

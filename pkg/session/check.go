@@ -121,7 +121,7 @@ func (s *State) compactionCheck() next {
 			return now
 		}
 		return never
-	// what a person says may overtake a resume
+	// a message of a person may overtake a resume
 	case s.Pending.Turn != nil && s.Pending.Turn.Cause != events.CauseResume:
 		return never
 	}

@@ -204,7 +204,7 @@ func (f *fold) admit() string {
 	_, closes := f.e.Fact.(events.SessionClosed)
 	switch {
 	case !f.Opened() && closes && f.c.Writer == events.WriterLedger && f.e.Epoch == 1:
-		// what never began may be cleared away
+		// a session that never began may be closed
 		return ""
 	case !f.Opened():
 		return WhyNotOpen

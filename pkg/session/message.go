@@ -24,7 +24,7 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 		f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	}
 	if !fact.Synthetic {
-		// what a harness takes in may be its own
+		// a message that a harness takes in may be its own
 		if f.c.Writer != events.WriterHarness {
 			f.personActs()
 		}

@@ -228,7 +228,7 @@ func (f *fold) promptAttended(id string) string {
 	case p == nil || p.Status == Awaiting:
 		return WhyUnknown
 	case p.Turn != "" && f.openTurn(p.Turn) == "" && f.Tools[p.Call] == nil:
-		// what waited for it ends with the turn: another turn brings it
+		// the call that waited for it ends with the turn: another turn brings it
 		return WhyTurnEnded
 	}
 	p.Epoch, p.Unattended = f.Epoch, false

@@ -348,7 +348,7 @@ type TurnPrompt struct {
 	Prompt string `json:"prompt"`
 	Seq    uint64 `json:"seq"`
 	Title  string `json:"title,omitempty"`
-	// what was asked: the process may not be the one that asked
+	// of the prompt: the process may not be the one that asked
 	Questions []events.Question `json:"questions,omitempty"`
 	WorkPrompt
 	Omitted bool `json:"omitted,omitempty"`

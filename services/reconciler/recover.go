@@ -215,7 +215,7 @@ func (d *draft) keeps(turn string) bool {
 		return true
 	}
 	for _, c := range d.Tools {
-		// what is open now was kept; a background call outlives its turn
+		// calls that are open now were kept; a background call outlives its turn
 		if c.Turn == turn && !c.Background {
 			return true
 		}

@@ -101,7 +101,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	w.wait(cells("services", 3) + ` === "yes,yes,yes,yes"`)
 	w.wait(cells("work of services", 4) + ` === Array(7).fill("0 messages").join()`)
 	w.wait(`!holdfast.app.page.examining`)
-	// what the doctor finds depends on the machine
+	// the findings of the doctor depend on the machine
 	eval[bool](w, `(holdfast.app.page.findings.list = [{level: "wrong", check: "log", found: "full", do: "x"},
 		{level: "note", check: "nodes", found: "one is away"}, {level: "ok", check: "layout", found: "as wanted"}],
 		true)`)

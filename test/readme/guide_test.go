@@ -91,7 +91,7 @@ func TestAgentGuide(t *testing.T) {
 		})
 	}
 	const events = "holdfast events reviewer/docs"
-	// what a reader sees then
+	// a reader sees this then
 	after := map[string]func(line string){
 		"holdfast events reviewer/docs": func(line string) {
 			shows(line, `turn\.completed`)

@@ -181,7 +181,7 @@ func (c *cell) ticket(harness string) string {
 			var before struct {
 				Incarnation int64 `json:"incarnation,string"`
 			}
-			// what is no ticket counts as its revision
+			// an entry without a ticket counts as its revision
 			_ = json.Unmarshal(e.Value(), &before)
 			rev = e.Revision()
 			n = max(n, before.Incarnation+1, int64(rev)+1)

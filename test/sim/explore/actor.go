@@ -73,7 +73,7 @@ func (s *state) stop() bool {
 // request is one of those that other services grant.
 func (s *state) request(name string) bool {
 	n, most := &s.spent.requests, s.cfg.Most.Requests
-	// what is taken back counts, too
+	// a message that is withdrawn counts, too
 	if name == "send" || name == "withdraw" {
 		n, most = &s.spent.messages, s.cfg.Most.Messages
 	}
