@@ -7,6 +7,7 @@ GO        ?= go
 TEST_TIME ?= 15m
 LONG_TIME ?= 90m
 AGENTS    ?= .
+CLUSTER   ?= .
 OVERLAY   ?= deploy/k8s/base
 BENCH     ?=
 
@@ -72,6 +73,7 @@ vet: ## go vet
 	cd test/power && $(GO) vet ./...
 	cd test/board && $(GO) vet ./...
 	cd test/kube && $(GO) vet ./...
+	cd test/kube/cluster && $(GO) vet ./...
 	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
 	$(GO) vet -tags languages ./test/languages
@@ -96,6 +98,7 @@ lint: ## golangci-lint, pinned
 	cd bench && $(GO) run $(GOLANGCI_LINT) run
 	cd test/board && $(GO) run $(GOLANGCI_LINT) run
 	cd test/kube && $(GO) run $(GOLANGCI_LINT) run
+	cd test/kube/cluster && $(GO) run $(GOLANGCI_LINT) run
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race $(UNVETTED) -timeout $(TEST_TIME) $(RACE_PACKAGES)
@@ -125,8 +128,10 @@ board: ## open the board in a real browser (needs Chromium and npm: apt-get inst
 monitoring: ## try alerts and dashboard with Prometheus (needs Debian's prometheus: in the PATH, or its folder in HOLDFAST_PROMETHEUS)
 	$(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
 
-kube: ## check the Kubernetes manifests as the API server and Pod Security do (needs no cluster)
+kube: ## check the Kubernetes manifests, and break a cell on a real Kubernetes of this machine (see CONTRIBUTING; says so where it cannot)
 	cd test/kube && $(GO) test -count=1 -v -timeout $(TEST_TIME) .
+	cd test/kube/cluster/kube && $(GO) vet ./...
+	cd test/kube/cluster && $(GO) test -count=1 -v -timeout $(LONG_TIME) -run '$(CLUSTER)' .
 
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures
