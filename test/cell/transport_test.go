@@ -56,11 +56,14 @@ func TestForeignNodes(t *testing.T) {
 			own+"/ca.crt")
 	}
 	right := "node:" + w.password("routes") + "@"
+	// a node shows no certificate of an authority that was not asked for; neighbours in the list have different
+	// errors: one that is logged late is not taken for the next one's
+	const noCertificate = "client didn't provide a certificate"
 	for _, c := range []struct{ name, login, tls, want string }{
-		{"no TLS", right, "", "TLS route handshake error"},
-		{"no certificate", right, fmt.Sprintf("tls { ca_file: %q }", own+"/ca.crt"), "TLS route handshake error"},
-		{"another authority's certificate", right, with(foreign), "TLS route handshake error"},
-		{"a client's certificate", right, with(client), "TLS route handshake error"},
+		{"no certificate", right, fmt.Sprintf("tls { ca_file: %q }", own+"/ca.crt"), noCertificate},
+		{"another authority's certificate", right, with(foreign), noCertificate},
+		{"no TLS", right, "", "first record does not look like a TLS handshake"},
+		{"a client's certificate", right, with(client), noCertificate},
 		{"no password", "", with(own), "authentication error"},
 		{"a wrong password", "node:wrong@", with(own), "authentication error"},
 	} {
