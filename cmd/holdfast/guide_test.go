@@ -17,7 +17,9 @@ import (
 
 const (
 	repository  = "../.."
-	cluster     = "needs a Kubernetes cluster"
+	guideTest   = "TestGuide of test/kube/cluster runs it on a real Kubernetes"
+	chartTest   = "TestChart of test/kube/cluster runs it on a real Kubernetes"
+	operatorOf  = "needs an operator of others in a Kubernetes cluster"
 	agentGuide  = "TestAgentGuide of test/readme runs it, on a cell with the page's program"
 	server      = "needs an OpenCode server: TestLive* of bridges/opencode run the bridge with one that behaves like it"
 	pluginTest  = "needs OpenCode: TestBridgePlugin runs such a command, TestPlugin* of test/agents the server"
@@ -40,35 +42,35 @@ const (
 var notRun = map[string]map[string]string{"kubernetes.md": {
 	"make render OVERLAY=deploy/k8s/overlays/production":                         network,
 	"docker build -f deploy/Dockerfile -t registry.example.com/holdfast:0.1.0 .": network,
-	"kubectl create namespace holdfast":                                          cluster,
+	"kubectl create namespace holdfast":                                          guideTest,
 	`for dir in ./secrets/*/; do kubectl -n holdfast create secret generic "$(basename "$dir")" ` +
-		`--from-file="$dir"; done`: cluster,
+		`--from-file="$dir"; done`: guideTest,
 	"for ca in clients routes; do kubectl -n holdfast create secret tls holdfast-$ca-ca " +
-		"--cert=./secrets/$ca.ca.crt --key=./secrets/$ca.ca.key; done": cluster,
-	"kubectl label namespace holdfast pod-security.kubernetes.io/enforce=restricted":                     cluster,
-	"kubectl -n holdfast create configmap nats-permissions --from-file=deploy/k8s/nats/permissions.conf": cluster,
+		"--cert=./secrets/$ca.ca.crt --key=./secrets/$ca.ca.key; done": operatorOf,
+	"kubectl label namespace holdfast pod-security.kubernetes.io/enforce=restricted":                     chartTest,
+	"kubectl -n holdfast create configmap nats-permissions --from-file=deploy/k8s/nats/permissions.conf": chartTest,
 	"helm install cell deploy/helm/holdfast -n holdfast " +
-		"--set image.repository=registry.example.com/holdfast": "needs a " +
-		"cluster: TestChartEqualsManifests and TestChartIsAccepted of test/kube render and check the chart",
-	"kubectl apply -k deploy/k8s/cert-manager":                                   cluster,
-	"kubectl apply -k deploy/k8s/backup":                                         cluster,
-	"kubectl apply -k deploy/k8s/monitoring":                                     cluster,
-	"kubectl -n holdfast create job --from=cronjob/holdfast-backup first-backup": cluster,
+		"--set image.repository=registry.example.com/holdfast": chartTest,
+	"kubectl apply -k deploy/k8s/cert-manager":                                   operatorOf,
+	"kubectl apply -k deploy/k8s/backup":                                         guideTest,
+	"kubectl apply -k deploy/k8s/monitoring":                                     operatorOf,
+	"kubectl -n holdfast create job --from=cronjob/holdfast-backup first-backup": guideTest,
 	`for dir in ./secrets/*/; do kubectl -n holdfast create secret generic "$(basename "$dir")" ` +
-		`--from-file="$dir" --dry-run=client -o yaml | kubectl apply -f -; done`: cluster,
+		`--from-file="$dir" --dry-run=client -o yaml | kubectl apply -f -; done`: guideTest,
 	"for i in 0 1 2; do kubectl -n holdfast exec nats-$i -- nats-server " +
-		"--signal reload=/var/run/nats/nats.pid; done": cluster,
+		"--signal reload=/var/run/nats/nats.pid; done": guideTest,
 	`for dir in ./secrets/holdfast-{ledger,retry,compaction,reconciler}; do kubectl -n holdfast create secret ` +
-		`generic "$(basename "$dir")" --from-file="$dir" --dry-run=client -o yaml | kubectl apply -f -; done`: cluster,
+		`generic "$(basename "$dir")" --from-file="$dir" --dry-run=client -o yaml | ` +
+		`kubectl apply -f -; done`: guideTest,
 	"for s in ledger retry compaction reconciler; do\n" +
 		"  kubectl -n holdfast scale deployment/holdfast-$s --replicas=0\n" +
 		"  kubectl -n holdfast wait --for=delete pod -l app.kubernetes.io/component=$s --timeout=2m\n" +
 		"  kubectl -n holdfast scale deployment/holdfast-$s --replicas=2\n" +
 		"  kubectl -n holdfast rollout status deployment/holdfast-$s\n" +
-		"done": cluster,
-	"make -s render OVERLAY=deploy/k8s/overlays/production | kubectl apply -f -":           cluster,
-	"kubectl -n holdfast rollout status deployment/holdfast-ledger":                        cluster,
-	"kubectl -n holdfast port-forward service/nats 4222 &":                                 cluster,
+		"done": guideTest,
+	"make -s render OVERLAY=deploy/k8s/overlays/production | kubectl apply -f -":           guideTest,
+	"kubectl -n holdfast rollout status deployment/holdfast-ledger":                        guideTest,
+	"kubectl -n holdfast port-forward service/nats 4222 &":                                 guideTest,
 	"me=./secrets/holdfast-person-screen":                                                  cellGuide,
 	"export HOLDFAST_NATS=tls://screen@127.0.0.1:4222 HOLDFAST_PASSWORD_FILE=$me/password": cellGuide,
 	"export HOLDFAST_TLS_CA=$me/ca.crt HOLDFAST_TLS_CERT=$me/tls.crt " +

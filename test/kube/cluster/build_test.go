@@ -3,6 +3,7 @@ package cluster
 import (
 	"debug/elf"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,11 +47,31 @@ func build() error {
 	if err := os.Symlink("kube", program("kubectl")); err != nil {
 		return err
 	}
+	if err := buildHelm(); err != nil {
+		return err
+	}
 	// The guide's command needs no network when its program is in the module cache.
 	if _, err := output(repository, "make", "-s", "render", "OVERLAY=deploy/k8s/overlays/small"); err != nil {
 		return err
 	}
 	return images()
+}
+
+// helm is the version of the library that test/kube renders the chart with.
+const helm = "helm.sh/helm/v4/cmd/helm@v4.2.4"
+
+// buildHelm builds helm if TestChart will run.
+func buildHelm() error {
+	run, err := regexp.Compile(flag.Lookup("test.run").Value.String())
+	if err != nil || !run.MatchString("TestChart") {
+		return err
+	}
+	cmd := exec.Command("go", "install", helm)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+filepath.Dir(program("helm")))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
 }
 
 // images writes the images that the manifests name, and the one that holds the namespaces of a pod.

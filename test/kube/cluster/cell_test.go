@@ -39,7 +39,7 @@ type cell struct {
 func newCell(t *testing.T, c *cluster) *cell {
 	t.Helper()
 	cell := &cell{t: t, cluster: c, folder: checkout(t), modules: c.run("go", "env", "GOMODCACHE")}
-	cell.volumes(3)
+	cell.volumes(4)
 	cell.do(commands(t, "kubernetes.md", "kubectl create namespace holdfast"))
 	return cell
 }

@@ -116,6 +116,7 @@ resolvConf: %s
 containerRuntimeEndpoint: unix://%s
 failSwapOn: false
 imageGCHighThresholdPercent: 100
+syncFrequency: 5s
 evictionHard: {memory.available: 100Mi}
 `, groupOf(n.name), hub, n.file("conf/resolv.conf"), n.socket()),
 		"resolv.conf": "nameserver " + hub + "\n",

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +51,12 @@ func TestProduction(t *testing.T) {
 			func() { cell.killService(service) })
 	}
 	l.during("all services are rolled", handover, func() { cell.do("kubectl -n holdfast rollout restart deployment") })
-	for i := range 3 {
-		l.during(fmt.Sprintf("nats-%d is deleted", i), leadership, func() {
-			c.run("kubectl", "-n", "holdfast", "delete", "pod", fmt.Sprintf("nats-%d", i))
-		})
+	for _, node := range []string{"nats-0", "nats-1", "nats-2"} {
+		l.during(node+" is deleted", leadership, func() { cell.do("kubectl -n holdfast delete pod " + node) })
+		l.during(node+" is killed", leadership, func() { cell.killNode(node) })
 	}
+	l.during("all nodes of the broker are killed", most{writes: 20 * time.Second, requests: 20 * time.Second},
+		cell.killBroker)
 	l.during("node-3 is cut off", leadership, func() {
 		c.cut(3)
 		l.proceeds(t)
