@@ -21,12 +21,17 @@ import (
 
 // Limits of a flow.
 const (
-	heartbeatMS      = 500      // interval of the broker's heart-beats of a pull; two missed ones are a loss
-	pullExpiryMS     = 30_000   // a pull that was not filled is repeated after this time
-	askedMax         = 128      // messages in flight, for any window: each may be as large as a commit
-	heldBytesMax     = 16 << 20 // delivered and not taken, before more is pulled
-	messageBytes     = 512      // of a message beside its body, about
-	heartbeatsMissed = 2        // silent heart-beats until delivery counts as interrupted
+	heartbeatMS  = 500      // interval of the broker's heart-beats of a pull; two missed ones are a loss
+	pullExpiryMS = 30_000   // a pull that was not filled is repeated after this time
+	askedMin     = 128      // messages in flight, for any size: a flow begins with so many
+	askedBytes   = 16 << 20 // in flight, by the size of what came last, when there are more than askedMin
+	heldBytesMax = 16 << 20 // delivered and not taken, before more is pulled
+	sizeMax      = 1 << 20  // of a message
+	sizeDecay    = 256      // of the greatest size, for each smaller message
+	// delivered and not taken, before the flow ends: more messages are in flight than their size permits
+	aheadBytesMax    = heldBytesMax + askedMin*sizeMax
+	messageBytes     = 512 // of a message beside its body, about
+	heartbeatsMissed = 2   // silent heart-beats until delivery counts as interrupted
 	statusPending    = "Nats-Pending-Messages"
 	HeaderPin        = "Nats-Pin-Id"
 	HeaderStatus     = "Status"
@@ -99,6 +104,10 @@ type Flow struct {
 	mu       sync.Mutex
 	buf      []Delivery
 	held     int    // bytes in buf
+	most     int    // messages in flight: it grows while the owner waits for them
+	came     int    // messages since it has grown
+	drained  bool   // the owner has taken everything since then
+	largest  int    // about the greatest size of the last messages
 	asked    int    // messages pulled that have not arrived
 	next     uint64 // the consumer's own number of the next delivery; 0: any
 	last     uint64 // stream sequence of the last delivery
@@ -112,6 +121,7 @@ type Flow struct {
 // is unknown. A flow that could not start has ended: take returns the reason.
 func Start(c *core.Conn, from Source, window int, first uint64, ask Request) *Flow {
 	f := &Flow{conn: c, uptime: c.Syncs.Uptime(), from: from, ask: ask, window: window, next: first,
+		most:    min(askedMin, window),
 		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + from.Stream + "." + from.Consumer, received: time.Now(),
 		news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
@@ -219,13 +229,35 @@ func (f *Flow) receive(m *nats.Msg) {
 	}
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
 	f.asked--
+	f.grow(len(m.Data) + messageBytes)
 	f.buf = append(f.buf, Delivery{Msg: m, Seq: meta.Sequence.Stream, Pending: meta.NumPending,
 		At: meta.Timestamp.UTC(), Got: f.received})
 	f.held += len(m.Data) + messageBytes
+	if f.held > aheadBytesMax {
+		f.failLocked(fmt.Errorf("%w: messages have become larger: %d bytes are not taken", ErrInterrupted, f.held))
+		return
+	}
 	if err := f.refill(); err != nil {
 		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
 	}
 	f.notify()
+}
+
+// grow records the size of a message that has come. Once as many messages have come as may be in flight, and the owner
+// has waited for one of them, twice as many may be in flight: far from the broker a round trip is the limit.
+func (f *Flow) grow(size int) {
+	f.largest = max(size, f.largest-f.largest/sizeDecay)
+	f.came, f.drained = f.came+1, f.drained || len(f.buf) == 0
+	if f.came < f.most || !f.drained {
+		return
+	}
+	f.most, f.came, f.drained = min(2*f.most, f.window), 0, false
+}
+
+// flying returns how many messages may be in flight. The limit of bytes of a pull is of no use for it: nats-server ends
+// a pull without a notice when exactly no byte is left of it, so the count of those in flight would be wrong.
+func (f *Flow) flying() int {
+	return min(f.most, max(askedMin, askedBytes/max(f.largest, 1)))
 }
 
 // status handles a status message of the broker about a pull.
@@ -253,8 +285,9 @@ func (f *Flow) status(h nats.Header) {
 
 // refill pulls more when half of the window is open: of the messages in flight, and of the bytes that may be held.
 func (f *Flow) refill() error {
-	open := min(f.window-len(f.buf), askedMax) - f.asked
-	if 2*open < min(f.window, askedMax) || f.held > heldBytesMax {
+	most := f.flying()
+	open := min(f.window-len(f.buf), most) - f.asked
+	if 2*open < most || f.held > heldBytesMax {
 		return nil
 	}
 	ask := f.ask
