@@ -163,11 +163,12 @@ func (r *follower) opened(ctx context.Context, l *process, id string) (*harness.
 	return r.session(ctx, &Step{Session: ident("ses", id)})
 }
 
-// sendOrHand sends the message of a turn. A plugin that holds the message gets it, with all its parts. A plugin that
-// does not store it, because a person has aborted it, is not waited for.
-func (r *follower) sendOrHand(ctx context.Context, l *process, s stored, t *harness.Turn, body map[string]any) error {
+// sendOrHand sends the message of a turn. A plugin that holds the message gets it, with all its parts, unless OpenCode
+// has it. A plugin that does not store it, because a person has aborted it, is not waited for.
+func (r *follower) sendOrHand(ctx context.Context, l *process, s stored, t *harness.Turn, body map[string]any,
+	has bool) error {
 	id, _ := body["messageID"].(string)
-	if !l.hand(t.Request().Message, id, t.ID()) {
+	if has || !l.hand(t.Request().Message, id, t.ID()) {
 		return r.send(ctx, l, s, body)
 	}
 	tick := time.NewTicker(idleEvery)

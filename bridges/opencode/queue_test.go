@@ -219,3 +219,27 @@ func TestQueueNextBridge(t *testing.T) {
 		t.Errorf("%d messages are in the log", n)
 	}
 }
+
+// TestQueueHeldIsTriedAgain: the turn of a message that the plugin held fails, and is tried again. The plugin has given
+// the message to OpenCode long ago, so the bridge sends it.
+func TestQueueHeldIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	st := driven(t, Drive{Queue: true, Retry: true})
+	address, _ := st.plugged()
+	st.session("ses_1")
+	got := <-st.types(address, "ses_1", "msg_1", "do it")
+	st.put("ses_1", object{"id": got.place.Message, "role": "user", "agent": "build",
+		"model": object{"providerID": "mock", "modelID": "big"}, "time": object{"created": 1}})
+	st.part("ses_1", got.place.Message, object{"id": got.place.Part, "type": "text", "text": "do it",
+		"metadata": object{"holdfast": got.place.Mark}})
+	st.status("ses_1", true)
+	st.put("ses_1", assistant("a-1", got.place.Message, nil))
+	st.fails("ses_1", "overloaded_error")
+	st.until("ses_1", "a retry is scheduled", scheduled)
+	natstest.Until(t, "the failed model call is removed", func() bool { return len(st.made("DELETE", "/a-1")) == 1 })
+	st.retryNow("ses_1")
+	st.until("ses_1", "the turn completed", completed)
+	if sent := st.made("prompt_async"); len(sent) != 1 || !strings.Contains(sent[0], got.place.Message) {
+		t.Errorf("sent: %q", sent)
+	}
+}

@@ -123,7 +123,7 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	message, _ := body["messageID"].(string)
 	earlier := callsFor(messages, message)
 	defer r.workOn(l, t, message, earlier, false)()
-	if err := r.sendOrHand(ctx, l, s, t, body); err != nil {
+	if err := r.sendOrHand(ctx, l, s, t, body, mine >= 0); err != nil {
 		if refused(err) {
 			return cannot("OpenCode refused the message: %v", err)
 		}
