@@ -63,9 +63,17 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if b.Plugin != nil {
 		defer func() { _ = b.Plugin.Listener.Close() }()
 	}
-	a, err := newAPI(b.URL)
+	r, err := b.newFollower()
 	if err != nil {
 		return err
+	}
+	return r.run(ctx)
+}
+
+func (b *Bridge) newFollower() (*follower, error) {
+	a, err := newAPI(b.URL)
+	if err != nil {
+		return nil, err
 	}
 	log := b.Log
 	if log == nil {
@@ -75,6 +83,10 @@ func (b *Bridge) Run(ctx context.Context) error {
 	r := &follower{Bridge: b, api: a, log: log, held: map[string]bool{},
 		changed: make(chan struct{})}
 	r.translator = r.newTranslator()
+	return r, nil
+}
+
+func (r *follower) run(ctx context.Context) error {
 	defer r.leave()
 	defer r.serve(ctx)()
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(reconnectMax), backoff.WithMaxElapsedTime(0))
@@ -90,7 +102,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		if _, ok := errors.AsType[*brokerError](err); ok {
 			what = "OpenCode was restarted, and the broker is away: waiting for the broker"
 		}
-		log.Warn(what, "url", a.base.Redacted(), "err", err, "in", wait.String())
+		r.log.Warn(what, "url", r.api.base.Redacted(), "err", err, "in", wait.String())
 		if err := r.pause(ctx, wait); err != nil {
 			return err
 		}
@@ -175,12 +187,15 @@ type process struct {
 	mu      sync.Mutex
 	handles map[string]*harness.Session
 	asked   map[string]*asking // by prompt: decisions that this process waits for, or has brought to the server
+	awaited map[string]int     // by prompt: waits for its decision that have not ended
+	turnsAt map[string]int     // by session: handlers of turns that have not ended
 	turns   map[string]string  // by session: the turn whose stop is watched
 	working map[string]string  // by session: the turn that a handler has sent to the server
 	// by session: a requested turn of an earlier bridge, which may have died before it sent the message
 	undecided map[string]string
 	aborting  map[string]chan struct{} // by session: closed when the abort of a run is over
 	messages  map[string]*heldMessage  // that the plugin holds
+	hasHeld   bool                     // the plugin has held a message
 	owed      map[string]bool          // sessions that are to be compared; true: recovery took them from this process
 	owing     chan struct{}            // something is owed
 	owesAsk   map[callKey]bool         // calls that run, and for which the plugin did not ask yet
@@ -192,6 +207,7 @@ type asking struct {
 	session string
 	cancel  context.CancelFunc
 	decided bool          // the decision is on its way to the server, or there
+	settled bool          // the server has replied to the decision: it does not ask any more
 	known   chan struct{} // closed when answer is set, or will not be; nil: nothing reads the decision
 	answer  harness.Answer
 }
@@ -380,7 +396,8 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	r.began = true
 	ctxOfLife, cancel := context.WithCancel(h.Context())
 	l := &process{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
-		asked: map[string]*asking{}, turns: map[string]string{}, working: map[string]string{},
+		asked: map[string]*asking{}, awaited: map[string]int{}, turnsAt: map[string]int{},
+		turns: map[string]string{}, working: map[string]string{},
 		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
 		messages: map[string]*heldMessage{}, owesAsk: map[callKey]bool{},
 		owing: make(chan struct{}, 1)}
@@ -696,6 +713,9 @@ func (r *follower) store(ctx context.Context, steps []Step) error {
 			return err
 		}
 	}
+	for i := range steps {
+		r.forget(r.process, steps[i].Session)
+	}
 	return nil
 }
 
@@ -896,6 +916,7 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	seen := l.asked[f.Prompt] != nil
 	if !seen {
 		l.asked[f.Prompt] = a
+		l.awaited[f.Prompt]++
 	}
 	l.mu.Unlock()
 	if seen {
@@ -920,6 +941,7 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 		return err
 	}
 	l.waits.Go(func() {
+		defer r.asksEnd(l, s.ID(), f.Prompt)
 		defer cancel()
 		p := harness.Prompt{ID: f.Prompt}
 		if f.Call == "" {
@@ -962,6 +984,15 @@ func (l *process) decides(prompt, session string) bool {
 	}
 	a.decided = true
 	return true
+}
+
+// settles records that the server has replied to the decision about a prompt, and does not ask any more.
+func (l *process) settles(prompt string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.asked[prompt]; a != nil {
+		a.settled = true
+	}
 }
 
 // gaveUp records that a wait has ended without a decision: the prompt can be awaited again.

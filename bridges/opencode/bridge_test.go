@@ -28,10 +28,11 @@ import (
 // test is recovered because a lease ended.
 type stage struct {
 	*fakeServer
-	server *embed.Server
-	bus    *bus.Bus
-	drive  Drive   // of the bridges
-	plugin *Plugin // of the next bridge
+	server   *embed.Server
+	bus      *bus.Bus
+	drive    Drive     // of the bridges
+	plugin   *Plugin   // of the next bridge
+	follower *follower // the newest bridge
 }
 
 func newStage(t *testing.T) *stage {
@@ -70,8 +71,13 @@ func (st *stage) bridge(permitted ...error) (stop func()) {
 	b.Connect = func(ctx context.Context) (*harness.Harness, error) {
 		return harness.Connect(ctx, harness.Config{ID: "oc", URL: st.server.URL(), TTL: 10 * time.Minute})
 	}
+	r, err := b.newFollower()
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.follower = r
 	was := st.connections()
-	stop = natstest.Background(st.t, b.Run, permitted...)
+	stop = natstest.Background(st.t, r.run, permitted...)
 	natstest.Until(st.t, "the bridge is connected", func() bool { return st.connections() > was })
 	return stop
 }

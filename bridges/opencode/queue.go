@@ -23,8 +23,10 @@ const queuedPrefix = "queued-"
 
 // heldMessage is a message that the plugin holds in OpenCode until its turn comes.
 type heldMessage struct {
-	place place
-	ready chan struct{} // closed when place is set
+	session  string
+	requests int // of the plugin, that have no reply yet
+	place    place
+	ready    chan struct{} // closed when place is set
 }
 
 // place is under which ids OpenCode stores a message: those under which the bridge would send it, so that a message
@@ -35,16 +37,18 @@ type place struct {
 	Mark    sentMark `json:"mark"`
 }
 
-// holds returns the message that the plugin holds under this id.
-func (l *process) holds(message string) *heldMessage {
+// heldMessage returns the message that the plugin holds under this id, for one request of the plugin. The returned
+// function is called when the request has its reply.
+func (r *follower) heldMessage(l *process, session, message string) (h *heldMessage, end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := l.messages[message]
-	if h == nil {
-		h = &heldMessage{ready: make(chan struct{})}
+	if h = l.messages[message]; h == nil {
+		h = &heldMessage{session: session, ready: make(chan struct{})}
 		l.messages[message] = h
 	}
-	return h
+	h.requests++
+	l.hasHeld = true
+	return h, func() { r.forgets(l, session, func() { h.requests-- }) }
 }
 
 // hand gives a message back to the plugin that holds it, which sends it. It reports false if no plugin does.
@@ -76,7 +80,8 @@ func (r *follower) mayBegin(ctx context.Context, l *process, q pluginRequest) ve
 		return permitted
 	}
 	id := queuedPrefix + ident("msg", q.Message)
-	h := l.holds(id)
+	h, end := r.heldMessage(l, s.ID(), id)
+	defer end()
 	if _, err := l.h.Send(ctx, harness.Message{Session: s.ID(), ID: id, Content: q.Text, By: byOpenCode}); err != nil {
 		if refusal, ok := errors.AsType[*events.Refusal](err); ok && refusal.Code != http.StatusServiceUnavailable {
 			return verdict{http.StatusConflict, err.Error()}

@@ -221,7 +221,7 @@ func TestQueueNextBridge(t *testing.T) {
 }
 
 // TestQueueHeldIsTriedAgain: the turn of a message that the plugin held fails, and is tried again. The plugin has given
-// the message to OpenCode long ago, so the bridge sends it.
+// the message to OpenCode long ago, so the bridge sends it, also if a late request of the plugin still waits.
 func TestQueueHeldIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	st := driven(t, Drive{Queue: true, Retry: true})
@@ -237,6 +237,8 @@ func TestQueueHeldIsTriedAgain(t *testing.T) {
 	st.fails("ses_1", "overloaded_error")
 	st.until("ses_1", "a retry is scheduled", scheduled)
 	natstest.Until(t, "the failed model call is removed", func() bool { return len(st.made("DELETE", "/a-1")) == 1 })
+	_, end := st.follower.heldMessage(st.follower.serving.Load(), "ses_1", queuedPrefix+"msg_1")
+	defer end()
 	st.retryNow("ses_1")
 	st.until("ses_1", "the turn completed", completed)
 	if sent := st.made("prompt_async"); len(sent) != 1 || !strings.Contains(sent[0], got.place.Message) {

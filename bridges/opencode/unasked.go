@@ -78,5 +78,5 @@ func (l *process) asks(c callKey) bool {
 func (l *process) holdsAny() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.messages) > 0
+	return l.hasHeld
 }

@@ -65,6 +65,7 @@ func wholeRequest(ctx context.Context, t *harness.Turn) (w fold.WorkTurn, err er
 // turn runs one requested turn in OpenCode. The events of the server end it.
 func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error {
 	id := t.Session().ID()
+	defer r.beginHandler(l, id)()
 	w, err := wholeRequest(ctx, t)
 	if err != nil {
 		return err
@@ -451,9 +452,12 @@ func (r *follower) sendDecisions(ctx context.Context, l *process, log *harness.S
 		switch {
 		case err == nil:
 			some = true
+			l.settles(p.Prompt)
 		case isNotFound(err) && attempts > 1:
+			l.settles(p.Prompt)
 			r.log.Warn("OpenCode has the decision, or another one", "session", s.ID, "prompt", p.Prompt, "err", err)
 		case isNotFound(err) && r.isMarked(l):
+			l.settles(p.Prompt)
 			// the log of the bridge says so
 			_ = r.refuseLate(l, log, p.Prompt)
 		default:
