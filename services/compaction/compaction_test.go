@@ -228,3 +228,57 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 	h.append("s0", events.CompactionStarted{Compaction: "k0"}, events.CompactionCompleted{Compaction: "k0"})
 	c.until(second, "its place", (*session.State).CompactionOpen)
 }
+
+// commit appends a fact of a service to a session.
+func (c *cell) commit(r events.Ref, w events.Writer, f events.Fact) {
+	c.t.Helper()
+	st := c.state(r)
+	_, err := c.b.Log.Append(c.ctx, r, w, st.Seq, []events.Event{events.New(c.b.NewID(),
+		events.ServiceSource(string(w), "test"), r, st.Epoch, time.Now(), f)})
+	c.check(err)
+}
+
+// TestIdleWithoutAnOwner: the idle compaction of a session that has lost its owner takes no place: another session has
+// it at once, also if the process that asked for the compaction has died (C13).
+func TestIdleWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	lost := func(r events.Ref, c *cell, h *harness) {
+		c.commit(r, events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost,
+			Incarnation: h.incarnation})
+		if st := c.state(r); !st.CompactionOpen() || st.Owned {
+			t.Errorf("compaction %+v, owned %v", st.Compaction, st.Owned)
+		}
+	}
+	cfg := Default()
+	cfg.Walk = time.Second
+	t.Run("lost after it was asked for", func(t *testing.T) {
+		t.Parallel()
+		c := start(t)
+		h := c.harness("h")
+		first := h.idle("s0", events.PolicyPatch{})
+		c.compaction(c.b, cfg)
+		c.until(first, "its place", (*session.State).CompactionOpen)
+		second := h.idle("s1", events.PolicyPatch{})
+		lost(first, c, h)
+		c.until(second, "the place", (*session.State).CompactionOpen)
+	})
+	t.Run("lost before another process has the claim", func(t *testing.T) {
+		t.Parallel()
+		c := start(t)
+		h := c.harness("h")
+		first, second := h.idle("s0", events.PolicyPatch{}), h.idle("s1", events.PolicyPatch{})
+		c.commit(first, events.WriterCompaction, events.CompactionRequested{Compaction: "k0",
+			Reason: events.CompactIdle})
+		lost(first, c, h)
+		natstest.Until(t, "the document says so", func() bool {
+			e, err := c.b.KV.Load(c.ctx, kv.State, events.SessionKey(first))
+			if err != nil {
+				return false
+			}
+			st, err := session.Decode(e.Value)
+			return err == nil && st.CompactionOpen() && !st.Owned
+		})
+		c.compaction(c.b, cfg)
+		c.until(second, "the place", (*session.State).CompactionOpen)
+	})
+}
