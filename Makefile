@@ -29,7 +29,7 @@ golden_last = ./internal/reference/ ./internal/repolint/
 golden_kube = ./test/kube/
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt subjects vet cross release lint race grouped cell power clients languages agents board monitoring kube pictures recording long mutate golden bench render
+.PHONY: help run test check fmt subjects vet cross release lint race grouped cell power clients languages agents board monitoring manifests cluster kube pictures recording long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,10 +128,14 @@ board: ## open the board in a real browser (needs Chromium and npm: apt-get inst
 monitoring: ## try alerts and dashboard with Prometheus (needs Debian's prometheus: in the PATH, or its folder in HOLDFAST_PROMETHEUS)
 	$(GO) test -tags monitoring -count=1 -v -timeout $(TEST_TIME) ./test/monitoring
 
-kube: ## check the Kubernetes manifests, and break a cell on a real Kubernetes of this machine (see CONTRIBUTING; says so where it cannot)
+manifests: ## check the Kubernetes manifests as the API server and Pod Security do (needs no cluster)
 	cd test/kube && $(GO) test -count=1 -v -timeout $(TEST_TIME) .
+
+cluster: ## break a cell on a real Kubernetes of this machine (needs root and packages of Debian; says so where it cannot)
 	cd test/kube/cluster/kube && $(GO) vet ./...
 	cd test/kube/cluster && $(GO) test -count=1 -v -timeout $(LONG_TIME) -run '$(CLUSTER)' .
+
+kube: manifests cluster ## both
 
 pictures: ## take the pictures of the documentation again, of the page as it is (needs Chromium); look at them
 	mkdir -p docs/pictures test/board/testdata/pictures

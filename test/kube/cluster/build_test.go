@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"archive/zip"
 	"debug/elf"
 	"errors"
 	"flag"
@@ -50,6 +51,9 @@ func build() error {
 	if err := buildHelm(); err != nil {
 		return err
 	}
+	if err := buildPrevious(); err != nil {
+		return err
+	}
 	// The guide's command needs no network when its program is in the module cache.
 	if _, err := output(repository, "make", "-s", "render", "OVERLAY=deploy/k8s/overlays/small"); err != nil {
 		return err
@@ -60,10 +64,16 @@ func build() error {
 // helm is the version of the library that test/kube renders the chart with.
 const helm = "helm.sh/helm/v4/cmd/helm@v4.2.4"
 
+// willRun reports whether -run selects a test.
+func willRun(test string) (bool, error) {
+	run, err := regexp.Compile(flag.Lookup("test.run").Value.String())
+	return err == nil && run.MatchString(test), err
+}
+
 // buildHelm builds helm if TestChart will run.
 func buildHelm() error {
-	run, err := regexp.Compile(flag.Lookup("test.run").Value.String())
-	if err != nil || !run.MatchString("TestChart") {
+	run, err := willRun("TestChart")
+	if err != nil || !run {
 		return err
 	}
 	cmd := exec.Command("go", "install", helm)
@@ -72,6 +82,50 @@ func buildHelm() error {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	return nil
+}
+
+// previousVariable names a commit from which TestUpgrade upgrades, in place of the newest tag before this commit.
+const previousVariable = "HOLDFAST_KUBE_PREVIOUS"
+
+// previous is the folder of the version from which TestUpgrade upgrades.
+func previous() string { return filepath.Join(folder, "previous") }
+
+// buildPrevious builds the previous version and its image, if there is one and TestUpgrade will run.
+func buildPrevious() error {
+	run, err := willRun("TestUpgrade")
+	if err != nil || !run {
+		return err
+	}
+	commit := os.Getenv(previousVariable)
+	if commit == "" {
+		if commit, err = output(repository, "git", "tag", "--merged", "HEAD^", "--sort=creatordate"); err != nil {
+			return err
+		}
+		commit = commit[strings.LastIndex(commit, "\n")+1:]
+	}
+	if commit == "" {
+		return nil
+	}
+	if err := os.Mkdir(previous(), 0o755); err != nil {
+		return err
+	}
+	archive := filepath.Join(folder, "previous.zip")
+	if _, err := output(repository, "git", "archive", "--output="+archive, commit); err != nil {
+		return err
+	}
+	files, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	if err := os.CopyFS(previous(), files); err != nil {
+		return err
+	}
+	program := filepath.Join(previous(), "bin/holdfast")
+	if _, err := output(previous(), "go", "build", "-trimpath", "-o", program, "./cmd/holdfast"); err != nil {
+		return err
+	}
+	return holdfastImage("previous", program, "docker.io/library/holdfast:previous")
 }
 
 // images writes the images that the manifests name, and the one that holds the namespaces of a pod.
@@ -88,7 +142,6 @@ func images() error {
 	if err != nil {
 		return err
 	}
-	const certificates = "/etc/ssl/certs/ca-certificates.crt"
 	broker := []string{"-tag", "docker.io/library/" + string(nats[1]), "-entrypoint", "nats-server",
 		"/usr/local/bin/nats-server=" + program("nats-server")}
 	for _, applet := range applets {
@@ -96,17 +149,29 @@ func images() error {
 	}
 	for name, args := range map[string][]string{
 		"pause": {"-tag", pauseImage, "-user", "65535:65535", "-entrypoint", "/pause", "/pause=" + program("pause")},
-		"holdfast": {"-tag", "docker.io/library/holdfast:0.1.0", "-tag", "registry.example.com/holdfast:0.1.0",
-			"-user", "65532:65532", "-entrypoint", "/holdfast", "/holdfast=" + program("holdfast"),
-			certificates + "=" + certificates},
-		"nats": broker,
+		"nats":  broker,
 	} {
-		args := append([]string{"image", "-o", image(name)}, args...)
-		if _, err := output(".", program("kube"), args...); err != nil {
+		if err := writeImage(name, args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return holdfastImage("holdfast", program("holdfast"), "docker.io/library/holdfast:0.1.0",
+		"registry.example.com/holdfast:0.1.0")
+}
+
+// holdfastImage writes an image as deploy/Dockerfile makes it.
+func holdfastImage(name, program string, tags ...string) error {
+	const certificates = "/etc/ssl/certs/ca-certificates.crt"
+	args := []string{"-user", "65532:65532", "-entrypoint", "/holdfast"}
+	for _, tag := range tags {
+		args = append(args, "-tag", tag)
+	}
+	return writeImage(name, append(args, "/holdfast="+program, certificates+"="+certificates)...)
+}
+
+func writeImage(name string, args ...string) error {
+	_, err := output(".", program("kube"), append([]string{"image", "-o", image(name)}, args...)...)
+	return err
 }
 
 // output runs a command in a folder and returns what it printed, without the last line break.

@@ -36,9 +36,12 @@ type cell struct {
 }
 
 // newCell makes the volumes of the broker, the namespace and the secrets, as the guide says.
-func newCell(t *testing.T, c *cluster) *cell {
+func newCell(t *testing.T, c *cluster) *cell { t.Helper(); return newCellOf(t, c, repository) }
+
+// newCellOf is newCell with the files of another version.
+func newCellOf(t *testing.T, c *cluster, from string) *cell {
 	t.Helper()
-	cell := &cell{t: t, cluster: c, folder: checkout(t), modules: c.run("go", "env", "GOMODCACHE")}
+	cell := &cell{t: t, cluster: c, folder: checkout(t, from), modules: c.run("go", "env", "GOMODCACHE")}
 	cell.volumes(4)
 	cell.do(commands(t, "kubernetes.md", "kubectl create namespace holdfast"))
 	return cell

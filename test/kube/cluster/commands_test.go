@@ -160,6 +160,7 @@ func (c *cell) apply() {
 	all := c.block("make -s render")
 	line, _, _ := strings.Cut(all, "\n")
 	c.do(strings.ReplaceAll(line, "overlays/production", "overlays/lowered"))
+	c.ready()
 	c.rotate()
 	c.rotate()
 }

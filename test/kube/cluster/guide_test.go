@@ -28,20 +28,29 @@ func commands(t *testing.T, page, text string) string {
 }
 
 // checkout returns the folder of a checkout in which an operator works, as far as the guide needs it.
-func checkout(t *testing.T) string {
+func checkout(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(repository+"/deploy")); err != nil {
+	update(t, dir, from)
+	return dir
+}
+
+// update brings a checkout to another version.
+func update(t *testing.T, dir, from string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(dir, "deploy")); err != nil {
 		t.Fatal(err)
 	}
-	makefile, err := os.ReadFile(repository + "/Makefile")
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(from+"/deploy")); err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(from + "/Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), makefile, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // at runs commands of a page in the checkout, and returns what they print. They end at the first error. The network

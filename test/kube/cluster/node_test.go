@@ -193,8 +193,12 @@ func (n *node) load() error {
 			return errors.New("containerd does not answer")
 		}
 	}
-	for _, name := range []string{"pause", "holdfast", "nats"} {
-		if err := ctr("images", "import", image(name)); err != nil {
+	all, err := filepath.Glob(image("*"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range all {
+		if err := ctr("images", "import", archive); err != nil {
 			return err
 		}
 	}
