@@ -37,6 +37,11 @@ type Adopt struct {
 	// questions the question stays as it was asked, with the other fields that are set. As long as no Ask waits for a
 	// prompt outside of any turn, or of a call in the background, its answer calls for a turn.
 	Prompts []Prompt
+	// Waiting: the prompts of the open turn that wait for a person, as they were asked, but not those of a call in the
+	// background. They are adopted as those that Prompts names: with their calls, and with the turn. None is adopted if
+	// another turn is requested in its place.
+	// [Session.Requested] returns the questions.
+	Waiting bool
 	// Calls that go on. The open turn is not taken from a process that has adopted a call of it. A call in the
 	// background does not count: a turn of which only such calls are adopted is recovered, and the calls go on. A
 	// person may stop the turn: the context of [Session.OpenTurn] ends then, with [ErrStopped].
@@ -96,7 +101,7 @@ const (
 func (s *Session) claimWithTurn(ctx context.Context, l *term) ([]events.Fact, error) {
 	facts, err := s.claim(l)
 	st := s.State()
-	if err != nil || st.Turn == nil || st.Pending.Turn != nil {
+	if err != nil || st.Turn == nil {
 		// a turn that was requested, for an answer for instance, comes in its place
 		return facts, err
 	}
@@ -557,7 +562,7 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 		for _, id := range a.Calls {
 			calls[id] = true
 		}
-		for _, want := range a.Prompts {
+		for _, want := range slices.Concat(a.Prompts, a.waiting(st)) {
 			p := st.Prompts[want.ID]
 			if p == nil || !isLeftBefore(p.Epoch, below) {
 				continue
@@ -588,6 +593,36 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 	return append(first, prompts...), nil
 }
 
+// waiting returns the prompts of the open turn that wait for a person, if they are to be adopted and are not named.
+func (a *Adopt) waiting(st *session.State) (all []Prompt) {
+	if !a.Waiting || st.Turn == nil || st.Pending.Turn != nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.Prompts)) {
+		p := st.Prompts[id]
+		named := slices.ContainsFunc(a.Prompts, func(p Prompt) bool { return p.ID == id })
+		c := st.Tools[p.Call]
+		if apart := c != nil && c.Background; !named && !apart && p.Awaits() && p.Turn == st.Turn.ID {
+			all = append(all, Prompt{ID: id})
+		}
+	}
+	return all
+}
+
+// Requested returns the newest request of a prompt that the session has, with its questions and its native data.
+// Errors: [ErrUnknown], the session has no such prompt, or no longer; [ErrUnreachable].
+func (s *Session) Requested(ctx context.Context, prompt string) (events.PromptRequested, error) {
+	p := s.State().Prompts[prompt]
+	if p == nil {
+		return events.PromptRequested{}, fmt.Errorf("%w: prompt %s in %s", ErrUnknown, prompt, s.ref)
+	}
+	f, err := s.newest(ctx, prompt, p)
+	if err != nil {
+		return f, about(translate(err), "prompt %s in %s", prompt, s.ref)
+	}
+	return f, nil
+}
+
 // ofLastOwner reports whether the session's last owner opened, or adopted, an item with this epoch. Unlike
 // [session.State.Owns], it holds also while the session has no owner.
 func ofLastOwner(st *session.State, epoch uint64) bool { return epoch == st.Epoch }
@@ -598,16 +633,26 @@ func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (ev
 	if !want.byID() {
 		return want.requested(p.Turn)
 	}
+	f, err := s.newest(ctx, want.ID, p)
+	if err != nil {
+		return nil, err
+	}
+	return want.over(f)
+}
+
+// newest reads the newest request of a prompt.
+func (s *Session) newest(ctx context.Context, id string, p *session.Prompt) (events.PromptRequested, error) {
 	c, err := s.h.bus.Log.Commit(ctx, p.Seq)
 	if err != nil {
-		return nil, fmt.Errorf("the request of prompt %s: %w", want.ID, err)
+		return events.PromptRequested{}, fmt.Errorf("the request of prompt %s: %w", id, err)
 	}
-	for i := range c.Events {
-		if f, ok := c.Events[i].Fact.(events.PromptRequested); ok && f.Prompt == want.ID {
-			return want.over(f)
+	for _, e := range slices.Backward(c.Events) {
+		if f, ok := e.Fact.(events.PromptRequested); ok && f.Prompt == id {
+			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("the request of prompt %s: %w: not in commit %d", want.ID, events.ErrMalformed, p.Seq)
+	return events.PromptRequested{}, fmt.Errorf("the request of prompt %s: %w: not in commit %d", id,
+		events.ErrMalformed, p.Seq)
 }
 
 func turnAgain(t *session.Turn) events.TurnStarted {
