@@ -27,7 +27,7 @@ func (w *world) kept() string {
 }
 
 // TestAdoptedAsTheyWait: a process takes a session with all that waits for a person in its open turn, in one commit. It
-// reads the questions, and gets the answers. What waits outside of the turn, and calls that wait for nobody, are left.
+// reads the questions, and gets the answers. Prompts outside of the turn, and calls without a prompt, are left.
 func TestAdoptedAsTheyWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -97,8 +97,11 @@ type Step struct {
 	// The items that continue in the process which takes the session: part of the commit of Open. Items that have ended
 	// meanwhile are left out. nil: nothing.
 	Adopt *harness.Adopt
-	Facts []events.Fact
-	Lines []Line
+	// Inherit: the editor has opened the session, and no turn of this process runs in it. The caller that takes the
+	// session by this step takes over what an earlier process left, and hands it to [Proxy.Inherit].
+	Inherit bool
+	Facts   []events.Fact
+	Lines   []Line
 }
 
 // Config configures a proxy.
@@ -433,7 +436,9 @@ func (p *Proxy) editorReplies(m message) {
 	}
 	delete(p.asks, id)
 	if a.prompt != nil {
-		p.promptAnswered(a.prompt, m)
+		if a.prompt.decides(m) {
+			p.promptAnswered(a.prompt, m)
+		}
 		return
 	}
 	p.send(Agent, m.withID(a.id))

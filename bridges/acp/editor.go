@@ -45,7 +45,8 @@ func (p *Proxy) EditorLeft(at time.Time) []Step {
 func (p *Proxy) showAgain(s *session) {
 	for _, key := range slices.Sorted(maps.Keys(p.prompts)) {
 		q := p.prompts[key]
-		if q.s != s || q.closed || q.early != nil || p.isHidden(q.msg.method, q.agent) {
+		if q.s != s || q.closed || q.early != nil || p.isHidden(q.msg.method, q.agent) ||
+			q.inherited && q.form != nil && !p.forms {
 			continue
 		}
 		id := p.nextID()

@@ -192,12 +192,7 @@ func promptOf(ctx context.Context, t *harness.Turn) (string, error) {
 	r := t.Request()
 	var all []string
 	for _, p := range decisions {
-		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		words := (&prompt{}).inWords(a)
-		if a.Text != "" {
-			words += ": " + a.Text
-		}
-		all = append(all, fmt.Sprintf(textAnswered, firstOf(p.Title, p.Prompt), words))
+		all = append(all, textOfDecision(&p))
 	}
 	if r.Cause != events.CauseResume && r.Cause != events.CauseAnswer {
 		content, err := t.Content(ctx)

@@ -29,22 +29,24 @@ const optionsMax = 100
 
 // prompt is a question of the agent that has no reply yet.
 type prompt struct {
-	s        *session
-	id       string          // in Holdfast
-	agent    json.RawMessage // the id of the agent's request
-	msg      message         // the agent's request
-	title    string          // for the agent, at each level of content
-	turn     *turn           // in which it was asked
-	about    *call
-	key      string      // of a permission: equal requests have equal keys
-	lost     bool        // the process that asked has ended
-	early    *message    // the editor's reply, while no process of the agent could have it
-	form     *form       // of an elicitation
-	grants   []grant     // of a permission: what can be chosen
-	reject   string      // of a permission: the option that rejects, "" without one
-	closed   bool        // a fact has ended it
-	decision events.Fact // what the editor decided
-	reply    []byte      // the editor's reply, for the agent
+	s     *session
+	id    string          // in Holdfast
+	agent json.RawMessage // the id of the agent's request
+	msg   message         // the agent's request
+	title string          // for the agent, at each level of content
+	turn  *turn           // in which it was asked
+	about *call
+	key   string // of a permission: equal requests have equal keys
+	lost  bool   // the process that asked has ended
+	// The process of the proxy that recorded it has ended, too.
+	inherited bool
+	early     *message    // the editor's reply, while no process of the agent could have it
+	form      *form       // of an elicitation
+	grants    []grant     // of a permission: what can be chosen
+	reject    string      // of a permission: the option that rejects, "" without one
+	closed    bool        // a fact has ended it
+	decision  events.Fact // what the editor decided
+	reply     []byte      // the editor's reply, for the agent
 }
 
 // grant is an option of a permission.
@@ -248,6 +250,7 @@ func (q *prompt) result(a harness.Answer) json.RawMessage {
 // unask forgets a prompt: it needs no answer any more.
 func (p *Proxy) unask(q *prompt) {
 	q.closed = true
+	p.cancelShown(q)
 	delete(p.prompts, q.id)
 	maps.DeleteFunc(p.asks, func(_ uint64, a *ask) bool { return a.prompt == q })
 }

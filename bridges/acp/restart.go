@@ -580,7 +580,7 @@ func (p *Proxy) goOn(s *session) {
 	if len(s.unread) > 0 {
 		output = strings.Join(s.unread, "\n")
 	}
-	s.current.lost = false
+	s.current.lost, s.turn.inherited = false, false
 	id := p.nextID()
 	p.asked[id] = s.current
 	type block struct {
@@ -603,13 +603,16 @@ func (s *session) atWork() {
 // decidedLost brings a decision about a prompt of a dead process to the present one: in words, and for a permission as
 // the reply to the next equal request.
 func (p *Proxy) decidedLost(q *prompt, a harness.Answer) {
-	s, output := q.s, q.inWords(a)
+	s, output := q.s, q.inAllWords(a)
+	// no request is equal to an inherited one: the log does not have its input
 	if q.form == nil {
 		s.grants = append(s.grants, grantKept{q.key, a})
 	}
-	if c := q.about; c != nil && !c.done {
+	if c := q.about; c != nil && (q.inherited || !c.done) {
 		p.endAsked(q, a)
-		p.failOnScreen(s, c, textNotRun)
+		if !c.done {
+			p.failOnScreen(s, c, textNotRun)
+		}
 	}
 	if s.turn == nil || q.turn != s.turn {
 		// no turn waits for it
@@ -631,9 +634,11 @@ func (q *prompt) inWords(a harness.Answer) string {
 		for _, label := range x.Selected {
 			words = append(words, q.nameOf(x.Question, label))
 		}
-		words = append(words, x.Text)
+		if x.Text != "" {
+			words = append(words, x.Text)
+		}
 	}
-	return strings.Trim(strings.Join(words, ", "), ", ")
+	return strings.Join(words, ", ")
 }
 
 // nameOf returns the name of an option for the agent.

@@ -213,6 +213,8 @@ func (x *run) loop(ctx context.Context) error {
 			x.decided(d)
 		case s := <-x.store.stops:
 			x.stopped(s)
+		case in := <-x.store.inherited:
+			x.do(x.proxy.Inherit(time.Now(), in))
 		case l := <-x.fromTools:
 			x.asked(l)
 		case b := <-x.turns:
@@ -402,10 +404,10 @@ func (x *run) decided(d decision) {
 	}
 }
 
-// busy reports whether a turn is open.
+// busy reports whether a turn is open that the agent has, or has had.
 func (p *Proxy) busy() bool {
 	for _, s := range p.sessions {
-		if s.turn != nil {
+		if s.turn != nil && !s.turn.inherited {
 			return true
 		}
 	}

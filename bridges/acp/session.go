@@ -16,8 +16,10 @@ type session struct {
 	loading bool   // the agent replays its history
 	cwd     string
 
-	turn    *turn
-	waiting []*asking // prompt requests that arrived during the turn
+	turn *turn
+	// A turn was begun since the editor has opened the session.
+	begunHere bool
+	waiting   []*asking // prompt requests that arrived during the turn
 
 	calls    map[string]*call // of the open turn, by the agent's id
 	before   map[string]bool  // the ids of the calls of the turn before
@@ -102,8 +104,11 @@ func (p *Proxy) replied(q *asking, m message) *session {
 		s.cwd, s.begun, s.failed = text(asked["cwd"]), q.msg.params, ""
 		s.settings.opened(s.acp, m.result)
 		// the log may have lost it: it is taken again
-		s.opened = false
+		s.opened, s.begunHere = false, false
 		p.record(s)
+		if n := len(p.out); n > 0 && p.out[n-1].Open != nil && s.turn == nil && len(s.waiting) == 0 {
+			p.out[n-1].Inherit = true
+		}
 		p.closeReplayed(s)
 		return s
 	case "session/close", "session/delete":

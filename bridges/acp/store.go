@@ -42,9 +42,11 @@ type store struct {
 	cancel  context.CancelFunc
 	decided chan decision
 	stops   chan stopped
-	up      chan struct{}
-	tried   chan struct{} // the first attempt to connect later is over
-	working sync.WaitGroup
+	// the turns of earlier processes that were taken over
+	inherited chan Inherited
+	up        chan struct{}
+	tried     chan struct{} // the first attempt to connect later is over
+	working   sync.WaitGroup
 
 	mu      sync.Mutex
 	h       *harness.Harness
@@ -71,6 +73,7 @@ type record struct {
 
 	// Of the goroutine that stores.
 	open  *events.SessionOpened // how it is taken
+	next  string                // the turn for the decisions of people that this process takes over
 	s     *harness.Session      // nil: it was not taken yet, or was released
 	taken int                   // so often was it taken
 	// This process has these open in it, or had: a claim leaves out what has ended.
@@ -90,6 +93,7 @@ func (r *record) has() bool { return r.s != nil && r.s.Context().Err() == nil }
 // entryOf is what a step appends.
 type entryOf struct {
 	open  *events.SessionOpened
+	takes bool // over what an earlier process left, if no fact behind it begins a turn
 	facts []events.Fact
 	turn  *harness.Turn // that the log has begun
 	bytes int           // of the facts
@@ -112,7 +116,8 @@ type decision struct {
 
 func newStore(cfg harness.Config, wait time.Duration, warn func(string)) *store {
 	st := &store{cfg: cfg, wait: wait, warn: warn, decided: make(chan decision), stops: make(chan stopped),
-		up: make(chan struct{}), tried: make(chan struct{}), records: map[string]*record{}}
+		inherited: make(chan Inherited),
+		up:        make(chan struct{}), tried: make(chan struct{}), records: map[string]*record{}}
 	st.ctx, st.cancel = context.WithCancel(context.Background())
 	return st
 }
@@ -189,7 +194,7 @@ func (st *store) reached() bool {
 // not stored in time. Then they are stored later, if at all. A refused answer is stored in time: another decision
 // stands, and follows.
 func (st *store) append(s *Step) []events.Fact {
-	e := &entryOf{open: s.Open, facts: s.Facts, done: make(chan struct{})}
+	e := &entryOf{open: s.Open, takes: s.Inherit, facts: s.Facts, done: make(chan struct{})}
 	for _, f := range s.Facts {
 		e.bytes += len(encode(f))
 	}
@@ -278,7 +283,7 @@ func (st *store) work(r *record) {
 		e.back = back
 		facts := e.marked()
 		st.mu.Unlock()
-		given, err := st.commit(ctx, r, e.open, facts)
+		given, err := st.commit(ctx, r, e, facts)
 		again := err != nil && ctx.Err() != nil && st.ctx.Err() == nil && !errors.Is(err, harness.ErrPending)
 		if !again && passes(err) && st.ctx.Err() == nil {
 			again = true
@@ -368,19 +373,19 @@ func (st *store) lose(r *record, err error) {
 
 // commit appends facts, and takes the session first if this process does not have it. It returns the answers to prompts
 // that the session does not know.
-func (st *store) commit(ctx context.Context, r *record, open *events.SessionOpened,
+func (st *store) commit(ctx context.Context, r *record, e *entryOf,
 	facts []events.Fact) (given []events.Fact, err error) {
 	select {
 	case <-st.up:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if open != nil {
-		r.open = open
+	if e.open != nil {
+		r.open = e.open
 	}
-	needed := open != nil || len(facts) > 0 || r.turn != "" || len(r.prompts) > 0
+	needed := e.open != nil || len(facts) > 0 || r.turn != "" || len(r.prompts) > 0
 	if r.open != nil && needed && !r.has() {
-		if err := st.take(ctx, r); err != nil {
+		if err := st.take(ctx, r, e.takes); err != nil {
 			return nil, err
 		}
 	}
@@ -430,7 +435,9 @@ var errNotOpen = errors.New("no step has opened it")
 
 // take opens a session, or claims it with all that this process has open in it. A process that had it, and has ended,
 // is recovered first. No process takes requested turns, so recovery requests none: a person continues in the editor.
-func (st *store) take(ctx context.Context, r *record) error {
+//
+// With over, what people have decided for that process, and what it has asked them, continues here.
+func (st *store) take(ctx context.Context, r *record, over bool) error {
 	policy := events.PolicyPatch{}
 	if r.open.Policy != nil {
 		policy = *r.open.Policy
@@ -438,8 +445,13 @@ func (st *store) take(ctx context.Context, r *record) error {
 	policy.Resume = events.Set(events.ResumeHold)
 	var s *harness.Session
 	err := harness.ErrNotFound
-	if r.taken > 0 {
-		again := harness.Adopt{Turn: r.turn != "", Calls: slices.Sorted(maps.Keys(r.calls))}
+	if over {
+		st.mu.Lock()
+		over = !slices.ContainsFunc(r.queue, beginsTurn)
+		st.mu.Unlock()
+	}
+	if r.taken > 0 || over {
+		again := harness.Adopt{Turn: r.turn != "", Calls: slices.Sorted(maps.Keys(r.calls)), Waiting: over}
 		for _, id := range slices.Sorted(maps.Keys(r.prompts)) {
 			again.Prompts = append(again.Prompts, harness.Prompt{ID: id})
 		}
@@ -450,6 +462,11 @@ func (st *store) take(ctx context.Context, r *record) error {
 	}
 	if err != nil {
 		return err
+	}
+	if over {
+		if err := st.takeOver(ctx, r, s); err != nil {
+			return err
+		}
 	}
 	r.s = s
 	r.taken++

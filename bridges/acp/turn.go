@@ -26,6 +26,7 @@ type turn struct {
 	hadOutput bool
 	cancelled bool
 	stop      *events.TurnStopped // it was stopped outside of the editor
+	inherited bool                // of an earlier process of the proxy, and the agent does not have it
 }
 
 // stopped is the fact that ends a turn which was cancelled.
@@ -40,6 +41,9 @@ func (u *turn) stopped() events.Fact {
 func (p *Proxy) promptAsked(q *asking) {
 	q.s = p.session(q.msg.sessionID())
 	q.s.waiting = append(q.s.waiting, q)
+	if u := q.s.turn; u != nil && u.inherited {
+		p.giveUp(q.s, events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonMessage}, nil)
+	}
 	p.next(q.s)
 }
 
@@ -60,6 +64,7 @@ func (p *Proxy) next(s *session) {
 // begin records a turn, and the message that it takes, and sends the request.
 func (p *Proxy) begin(q *asking) {
 	s := q.s
+	s.begunHere = true
 	if id, ok := p.begun[string(q.id)]; ok {
 		delete(p.begun, string(q.id))
 		s.turn, s.current = &turn{id: id}, q
