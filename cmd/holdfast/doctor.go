@@ -146,8 +146,11 @@ func (a *app) examineOver(ctx context.Context, connect func(context.Context) (*b
 	p.consumers(ctx)
 	p.strangers(ctx)
 	p.unselectable(ctx)
-	p.truth(ctx)
 	leases, err := p.leases(ctx)
+	if err != nil {
+		return p.found, err
+	}
+	all, err := p.documents(ctx, leases)
 	if err != nil {
 		return p.found, err
 	}
@@ -155,7 +158,7 @@ func (a *app) examineOver(ctx context.Context, connect func(context.Context) (*b
 	if err := p.aside(ctx); err != nil {
 		return p.found, err
 	}
-	return p.found, p.sessions(ctx, leases)
+	return p.found, p.sessions(ctx, all)
 }
 
 // fullDiskAdvice describes how to bring back a node that has switched JetStream off.
@@ -451,31 +454,34 @@ type tally struct {
 // untakenMinS is how long work waits for its harness before it is reported, in seconds.
 const untakenMinS = 60
 
-// sessions checks every document: its owner is alive, and no input was left out.
-func (p *patient) sessions(ctx context.Context, leases map[string]lease.Record) error {
-	t := tally{now: p.app.now(ctx, p.bus.Clock)}
-	seen := map[string]uint64{}
-	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
-		// it moved while it was listed
-		if _, again := seen[e.Key]; again {
-			return nil
-		}
-		seen[e.Key] = e.Rev
-		s, err := session.Decode(e.Value)
-		if err != nil {
+// documents reads every document once: it compares them with the log, and counts what they say.
+func (p *patient) documents(ctx context.Context, leases map[string]lease.Record) (*tally, error) {
+	t := &tally{now: p.app.now(ctx, p.bus.Clock)}
+	seen := map[string]bool{}
+	found, err := ledger.InspectEach(ctx, p.bus, func(e kv.Entry, s *session.State, err error) {
+		switch {
+		case seen[e.Key]:
+			// it moved while it was listed
+		case err != nil:
 			t.unread++
-			return nil
+		default:
+			t.count(s, leases)
 		}
-		t.count(s, leases)
-		return nil
+		seen[e.Key] = true
 	})
-	if err != nil {
-		return fmt.Errorf("doctor: sessions: %w", err)
+	p.truth(&found, err)
+	if err != nil && found.Documents == 0 {
+		return nil, fmt.Errorf("doctor: sessions: %w", err)
 	}
-	if err := p.unrecovered(ctx, &t); err != nil {
+	return t, nil
+}
+
+// sessions reports on every document: its owner is alive, and no input was left out.
+func (p *patient) sessions(ctx context.Context, t *tally) error {
+	if err := p.unrecovered(ctx, t); err != nil {
 		return err
 	}
-	p.report(&t)
+	p.report(t)
 	return nil
 }
 

@@ -24,15 +24,15 @@ const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker
 	"one; " +
 	"else accept the loss with `holdfast rebuild --accept-loss`"
 
-// truth compares the documents with the log: a document that is ahead of the log shows a loss.
-func (p *patient) truth(ctx context.Context) {
-	found, err := ledger.Inspect(ctx, p.bus)
+// truth reports the comparison of the documents with the log, or its error: a document that is ahead of the log shows a
+// loss.
+func (p *patient) truth(found *ledger.Survey, err error) {
 	if err != nil {
 		p.add("truth", levelWrong, "try again; with a larger --timeout in a large cell",
 			"documents were not compared with the log: %v", err)
 		return
 	}
-	p.compared(&found)
+	p.compared(found)
 }
 
 // compared adds what the comparison found.

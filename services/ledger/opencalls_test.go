@@ -50,7 +50,8 @@ func (a *appearing) commit(r events.Ref, facts ...events.Fact) {
 	for {
 		select {
 		case e := <-a.seen:
-			if see(r, e).seq == seq {
+			st, err := session.Decode(e.Value)
+			if see(r, st, err).seq == seq {
 				a.took[r] = append(a.took[r], time.Since(began))
 				return
 			}

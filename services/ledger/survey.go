@@ -61,6 +61,12 @@ type seen struct {
 // last commit, not the commits: the ledger's slow walk finds a hole within a session and notes it.
 // A person may not read how far the log was folded: then a document that is behind the log is not reported.
 func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
+	return InspectEach(ctx, b, func(kv.Entry, *session.State, error) {})
+}
+
+// InspectEach is [Inspect], and calls fn with each document that it reads, or with the error of its decoding. A
+// document that changes meanwhile may come twice, the newest last. With an error and no Documents, not all were read.
+func InspectEach(ctx context.Context, b *bus.Bus, fn func(kv.Entry, *session.State, error)) (Survey, error) {
 	var found Survey
 	// first: documents and heads can only be newer
 	acked, err := b.Consumers.Acked(ctx, Source(Default()))
@@ -69,19 +75,21 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	}
 	docs := map[events.Ref]seen{}
 	err = b.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
+		st, failed := session.Decode(e.Value)
 		if r, err := events.ParseSessionKey(e.Key); err == nil {
-			docs[r] = see(r, e)
+			docs[r] = see(r, st, failed)
 		}
+		fn(e, st, failed)
 		return nil
 	})
 	if err != nil {
 		return found, fmt.Errorf("survey: %w", err)
 	}
+	found.Documents = len(docs)
 	heads, err := b.Log.Heads(ctx, "")
 	if err != nil {
 		return found, fmt.Errorf("survey: %w", err)
 	}
-	found.Documents = len(docs)
 	if found.Lost, err = notes(ctx, b.KV); err != nil {
 		return found, err
 	}
@@ -108,9 +116,8 @@ func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	return found, found.confirm(ctx, b, doubtful, acked)
 }
 
-// see reads a document's place.
-func see(r events.Ref, e kv.Entry) seen {
-	st, err := session.Decode(e.Value)
+// see returns the place of a document that was decoded, or could not be.
+func see(r events.Ref, st *session.State, err error) seen {
 	if err != nil || st.Ref() != r {
 		newer := errors.Is(err, session.ErrNewerLayout)
 		return seen{damaged: !newer, newer: newer}
@@ -169,7 +176,8 @@ func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref,
 		}
 		d := seen{}
 		if !none {
-			d = see(r, e)
+			st, err := session.Decode(e.Value)
+			d = see(r, st, err)
 		}
 		wrong := !d.newer && (d.damaged || d.seq < head && head <= acked)
 		if wrong && none {
