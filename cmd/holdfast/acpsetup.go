@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,10 +97,14 @@ func writeSettings(w io.Writer, editor, file, name string, s agentServer) error 
 		return err
 	}
 	var text []byte
+	lines, crlf := unixLines(old)
 	if editor == "nvim" {
-		text, err = luaModule(old, name, s)
+		text, err = luaModule(lines, name, s)
 	} else {
-		text, err = withServer(old, name, s)
+		text, err = withServer(lines, name, s)
+	}
+	if crlf {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 	}
 	switch {
 	case err != nil:
@@ -114,6 +119,15 @@ func writeSettings(w io.Writer, editor, file, name string, s agentServer) error 
 			"require(\"avante\").setup(vim.tbl_deep_extend(\"force\", {}, dofile(%s)))\n", luaString(file))
 	}
 	return err
+}
+
+// unixLines returns a text with lines that end with LF, if all of its lines end with CRLF. Any other text stays.
+func unixLines(text []byte) (lines []byte, crlf bool) {
+	n := bytes.Count(text, []byte("\n"))
+	if n == 0 || bytes.Count(text, []byte("\r\n")) != n {
+		return text, false
+	}
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), true
 }
 
 // settingsFile returns the file in which an editor looks for its agents.

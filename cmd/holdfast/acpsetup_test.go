@@ -45,6 +45,10 @@ func TestSetupWritesSettings(t *testing.T) {
 		"comments and a last comma": {"// mine, {\n{ // \"agent_servers\": 1\n  \"a\": [1, 2,], /* x */\n}\n",
 			"// mine, {\n{\n  \"agent_servers\": {\n    \"opencode, kept\": " + server +
 				"\n  }, // \"agent_servers\": 1\n  \"a\": [1, 2,], /* x */\n}\n"},
+		"lines of Windows": {"{\r\n  // mine\r\n}\r\n", "{\r\n  \"agent_servers\": {\r\n    \"opencode, kept\": " +
+			strings.ReplaceAll(server, "\n", "\r\n") + "\r\n  }\r\n  // mine\r\n}\r\n"},
+		"lines of both kinds": {"{\r\n  // mine\n}\n", "{\n  \"agent_servers\": {\n    \"opencode, kept\": " + server +
+			"\n  }\r\n  // mine\n}\n"},
 		"another agent": {"{\"agent_servers\": {\"x\": {\"command\": \"a // b\\\"\"}}}",
 			"{\"agent_servers\": {\n    \"opencode, kept\": " + server + ",\"x\": {\"command\": \"a // b\\\"\"}}}"},
 		"an older command": {
@@ -190,6 +194,15 @@ func TestSetupWritesLua(t *testing.T) {
 	}
 	if !strings.Contains(output, "dofile(\""+file+"\")") {
 		t.Errorf("%s", output)
+	}
+	// of an editor on Windows
+	text := strings.ReplaceAll(strings.Replace(want, "/bin/holdfast", "/old", 1), "\n", "\r\n")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, output := setup(t, home, "nvim", "--write", "--file", file, "--", `a"b\`)
+	if got := read(t, file); code != 0 || got != strings.ReplaceAll(want, "\n", "\r\n") {
+		t.Errorf("exit code %d, %s\n%q", code, output, got)
 	}
 	for _, own := range []string{"return {}\n", strings.Replace(want, "args = {", "env = {}, args = {", 1) + "x",
 		strings.Replace(want, "\n  },", "\n    -- mine\n  },", 1)} {
