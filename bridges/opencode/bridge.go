@@ -209,7 +209,17 @@ type asking struct {
 	decided bool          // the decision is on its way to the server, or there
 	settled bool          // the server has replied to the decision: it does not ask any more
 	known   chan struct{} // closed when answer is set, or will not be; nil: nothing reads the decision
+	once    sync.Once     // sets answer, and closes known
 	answer  harness.Answer
+}
+
+// learn sets the decision, or a zero one after an Ask without a decision. The first call counts: an Ask brings another
+// decision if a person took the first one back, and the server has the first one.
+func (a *asking) learn(answer harness.Answer) {
+	a.once.Do(func() {
+		a.answer = answer
+		close(a.known)
+	})
 }
 
 // attend connects and follows the stream until it ends. connected is called when the connection is complete.
@@ -925,8 +935,7 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 	}
 	dir := r.translator.directory(s.ID())
 	bring := func(answer harness.Answer) error {
-		a.answer = answer
-		close(a.known)
+		a.learn(answer)
 		if !l.decides(f.Prompt, s.ID()) {
 			// a turn brings it
 			return errOwed
@@ -952,9 +961,7 @@ func (r *follower) await(s *harness.Session, f events.PromptRequested) {
 			// the end of the call says what became of it
 			_ = bring(answer)
 		}
-		if a.answer.Status == "" {
-			close(a.known)
-		}
+		a.learn(harness.Answer{})
 		switch {
 		case err == nil:
 		case errors.Is(err, harness.ErrFenced):

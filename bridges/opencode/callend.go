@@ -226,17 +226,15 @@ func (r *follower) decision(ctx context.Context, s *harness.Session, prompt stri
 		// no end of a call is the receipt
 		if hasDecision(s.State(), prompt) {
 			p.Bring = func(_ context.Context, a harness.Answer) error {
-				w.answer = a
+				w.learn(a)
 				return errOwed
 			}
 		}
 		a, err := s.Ask(ctx, p)
-		if err == nil {
-			w.answer = a
-		} else if !errors.Is(err, errOwed) {
+		if err != nil && !errors.Is(err, errOwed) {
 			r.log.Warn("no decision", "session", s.ID(), "prompt", prompt, "err", err)
 		}
-		close(w.known)
+		w.learn(a)
 	}
 	select {
 	case <-w.known:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
@@ -346,5 +347,18 @@ func TestForgetHeld(t *testing.T) {
 	}
 	if l.owesAsk[callKey{"ses_1", "call_1"}] || len(l.owesAsk) != 1 {
 		t.Errorf("calls: %v", l.owesAsk)
+	}
+}
+
+// TestLearnsOnce: an Ask brings a second decision if the first one was taken back while it was brought. The first one,
+// which was sent, stays the one to compare.
+func TestLearnsOnce(t *testing.T) {
+	t.Parallel()
+	a := &asking{known: make(chan struct{})}
+	a.learn(harness.Answer{Status: fold.Answered})
+	a.learn(harness.Answer{Status: fold.Rejected})
+	<-a.known
+	if a.answer.Status != fold.Answered {
+		t.Errorf("the decision is %s", a.answer.Status)
 	}
 }
