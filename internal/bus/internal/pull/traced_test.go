@@ -1,10 +1,12 @@
 package pull_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -149,24 +151,47 @@ func TestOnlyTracedMessages(t *testing.T) {
 	}
 }
 
-// TestAReplayReadsTracedMessages: a replay reads all messages, also if the last ones are traced.
+// TestAReplayReadsTracedMessages: a replay reads all messages, also if the last ones are traced: a pull that they filled
+// has ended, and the broker is silent; a pull that asked for more stays open, and the broker sends heart-beats.
 func TestAReplayReadsTracedMessages(t *testing.T) {
-	s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.CONSUMER.MSG.NEXT.HF_LOG.*": "lost" }`))
-	natstest.Bus(t, s)
-	nc, _ := bustest.Outsider(t, s)
-	if _, err := nc.SubscribeSync("lost"); err != nil {
-		t.Fatal(err)
+	for name, beats := range map[string]bool{"the pull has ended": false, "the pull is open": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.CONSUMER.MSG.NEXT.HF_LOG.*": "lost" }`))
+			natstest.Bus(t, s)
+			nc, _ := bustest.Outsider(t, s)
+			if _, err := nc.Subscribe("lost", func(m *nats.Msg) {
+				if beats {
+					go beat(nc, m.Reply)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			written(t, nc, "ttt")
+			c := opened(t, s.URL())
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			defer cancel()
+			var got []uint64
+			span := pull.Span{Stream: c.Cell.LogStream(), Filter: tracedFilter, From: 1, Last: 3}
+			err := pull.Replay(ctx, c, span, func(m *core.Raw) error {
+				got = append(got, m.Seq)
+				return nil
+			})
+			if err != nil || !slices.Equal(got, []uint64{1, 2, 3}) {
+				t.Errorf("%d, %v", got, err)
+			}
+		})
 	}
-	written(t, nc, "ttt")
-	c := opened(t, s.URL())
-	var got []uint64
-	span := pull.Span{Stream: c.Cell.LogStream(), Filter: tracedFilter, From: 1, Last: 3}
-	err := pull.Replay(bustest.Within(t, bustest.Patience), c, span, func(m *core.Raw) error {
-		got = append(got, m.Seq)
-		return nil
-	})
-	if err != nil || !slices.Equal(got, []uint64{1, 2, 3}) {
-		t.Errorf("%d, %v", got, err)
+}
+
+// beat sends heart-beats of a pull until the connection is closed.
+func beat(nc *nats.Conn, to string) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	m := nats.NewMsg(to)
+	m.Header.Set(pull.HeaderStatus, "100")
+	for nc.PublishMsg(m) == nil {
+		<-tick.C
 	}
 }
 
