@@ -322,7 +322,15 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 // stretch delivers batches from behind a place until delivery is interrupted or h has not done all of one. worked
 // reports whether anything was done.
 func (c *consumption) stretch(ctx, life context.Context, pin string, before, after uint64) (worked bool, err error) {
-	f := pull.Start(c.conn, c.source(after), 2*c.batch, 1, pull.Request{Group: consumeGroup, Pin: pin})
+	from := c.source(after)
+	from.Delivered = func(ctx context.Context) (uint64, error) {
+		info, err := c.infoSoon(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return info.Delivered.Stream, nil
+	}
+	f := pull.Start(c.conn, from, 2*c.batch, 1, pull.Request{Group: consumeGroup, Pin: pin})
 	defer f.Close()
 	c.working(f, nil)
 	defer func() { c.working(nil, slices.Concat(c.held, f.Waiting())) }()

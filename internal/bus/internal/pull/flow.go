@@ -84,6 +84,8 @@ type Source struct {
 	// Newest: only the newest message of each subject, in a stream that has older ones. Deliveries that were traced
 	// are left out.
 	Newest bool
+	// Delivered returns the last message that the consumer has delivered. Nil: its user may not ask.
+	Delivered func(ctx context.Context) (uint64, error)
 }
 
 // Flow pulls from one consumer, a window of messages and of bytes ahead, and returns what has arrived. It ends, with a
@@ -113,6 +115,8 @@ type Flow struct {
 	last     uint64 // stream sequence of the last delivery
 	received time.Time
 	err      error
+	missed   bool          // something arrived, or the connection was lost, after the end
+	probes   int           // how often it asks for what was delivered, because messages are traced
 	news     chan struct{} // cap 1: there is something in buf, or err
 	done     chan struct{}
 }
@@ -154,15 +158,19 @@ func (f *Flow) guard(status chan nats.Status) {
 		case <-f.done:
 			return
 		case s := <-status:
-			f.Fail(fmt.Errorf("%w: connection %s", ErrInterrupted, s))
+			f.mu.Lock()
+			f.missed = true
+			f.failLocked(fmt.Errorf("%w: connection %s", ErrInterrupted, s))
+			f.mu.Unlock()
 			return
 		case <-tick.C:
 			f.mu.Lock()
-			silent := f.asked > 0 && time.Since(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
+			silent := f.err == nil && f.asked > 0 &&
+				time.Since(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
 			f.mu.Unlock()
 			if silent {
+				// it continues if the messages were traced
 				f.Fail(ErrSilent)
-				return
 			}
 		}
 	}
@@ -203,6 +211,7 @@ func (f *Flow) receive(m *nats.Msg) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
+		f.missed = true
 		return
 	}
 	f.received = time.Now()
@@ -309,14 +318,19 @@ func (f *Flow) Take(ctx context.Context, most int) ([]Delivery, error) {
 			return f.searchTraced(ctx, err)
 		}
 		if len(ds) > 0 && ds[0].Msg == nil {
-			f.fillGap(ctx, ds[0])
+			f.fillGaps(ctx)
 			continue
 		}
 		if err != nil || len(ds) > 0 {
 			return ds, err
 		}
+		ds, wait := f.probe(ctx)
+		if len(ds) > 0 {
+			return ds, nil
+		}
 		select {
 		case <-f.news:
+		case <-wait:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -2,9 +2,12 @@ package pull_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,8 +154,8 @@ func TestOnlyTracedMessages(t *testing.T) {
 	}
 }
 
-// TestAReplayReadsTracedMessages: a replay reads all messages, also if the last ones are traced: a pull that they filled
-// has ended, and the broker is silent; a pull that asked for more stays open, and the broker sends heart-beats.
+// TestAReplayReadsTracedMessages: a replay reads all messages, also if the last ones are traced: a pull that they
+// filled has ended, and the broker is silent; a pull that asked for more stays open, and the broker sends heart-beats.
 func TestAReplayReadsTracedMessages(t *testing.T) {
 	for name, beats := range map[string]bool{"the pull has ended": false, "the pull is open": true} {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +195,127 @@ func beat(nc *nats.Conn, to string) {
 	m.Header.Set(pull.HeaderStatus, "100")
 	for nc.PublishMsg(m) == nil {
 		<-tick.C
+	}
+}
+
+// lostPulls starts a broker at which nothing answers to pulls, and calls fn for each pull with its number and batch.
+func lostPulls(t *testing.T, letters string, fn func(nc *nats.Conn, m *nats.Msg, n, batch int)) (*core.Conn, string) {
+	t.Helper()
+	s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.CONSUMER.MSG.NEXT.HF_LOG.*": "lost" }`))
+	natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	n := 0
+	if _, err := nc.Subscribe("lost", func(m *nats.Msg) {
+		var ask struct{ Batch int }
+		if err := json.Unmarshal(m.Data, &ask); err != nil {
+			t.Error(err)
+		}
+		n++
+		fn(nc, m, n, ask.Batch)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	written(t, nc, letters)
+	c := opened(t, s.URL())
+	consumer, _, err := pull.CreateReader(bustest.Within(t, bustest.Patience), c, c.Cell.LogStream(), tracedFilter, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, consumer
+}
+
+// taken returns what a flow takes, at most most messages, and how it ended before. begin is called first.
+func taken(t *testing.T, c *core.Conn, from pull.Source, window, most int, begin func(*pull.Flow)) (got []uint64,
+	err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	from.Stream, from.Filters = c.Cell.LogStream(), []string{tracedFilter}
+	f := pull.Start(c, from, window, 1, pull.Request{})
+	defer f.Close()
+	begin(f)
+	for len(got) < most {
+		ds, err := f.Take(ctx, pull.WindowMax)
+		if err != nil {
+			return got, err
+		}
+		for _, d := range ds {
+			got = append(got, d.Seq)
+		}
+	}
+	return got, nil
+}
+
+// upTo returns the numbers from 1 on.
+func upTo(last uint64) (all []uint64) {
+	for n := uint64(1); n <= last; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// TestTracedMessagesFillManyPulls: when a pull was filled by traced messages, the flow continues with the next pull. It
+// reads no further than what was pulled: what is acknowledged before it is delivered stays unacknowledged.
+func TestTracedMessagesFillManyPulls(t *testing.T) {
+	t.Parallel()
+	pulled := 0
+	c, consumer := lostPulls(t, strings.Repeat("t", 20), func(_ *nats.Conn, _ *nats.Msg, _, batch int) {
+		pulled += batch
+	})
+	got, err := taken(t, c, pull.Source{Consumer: consumer}, 8, 20, func(*pull.Flow) {})
+	if err != nil || !slices.Equal(got, upTo(20)) || pulled < 20 {
+		t.Errorf("%d arrived of %d pulled, %v", got, pulled, err)
+	}
+}
+
+// TestTracedMessagesAreNotAwaited: as long as messages are traced, the flow asks what the consumer has delivered. Here
+// only the first pull is silent, so that nothing else shows what fills the others.
+func TestTracedMessagesAreNotAwaited(t *testing.T) {
+	t.Parallel()
+	var delivered atomic.Uint64
+	c, consumer := lostPulls(t, strings.Repeat("t", 40), func(nc *nats.Conn, m *nats.Msg, n, batch int) {
+		delivered.Add(uint64(batch))
+		if n > 1 {
+			go beat(nc, m.Reply)
+		}
+	})
+	got, err := taken(t, c, pull.Source{Consumer: consumer, Delivered: func(context.Context) (uint64, error) {
+		return delivered.Load(), nil
+	}}, 8, 40, func(*pull.Flow) {})
+	if err != nil || !slices.Equal(got, upTo(40)) {
+		t.Errorf("%d arrived, %v", got, err)
+	}
+}
+
+// TestGapsOfTracedMessages: many gaps are filled at once, each in its place. A gap where another message is missing
+// ends the flow, behind what arrived before it.
+func TestGapsOfTracedMessages(t *testing.T) {
+	for name, x := range map[string]struct {
+		letters string // T and N do not arrive
+		want    uint64
+		ends    bool
+	}{
+		"many":               {letters: strings.Repeat("Tn", 40), want: 80},
+		"long":               {letters: strings.Repeat("TTTTTTTn", 5), want: 40},
+		"another is missing": {letters: "TnTnNnTn", want: 4, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, consumer := lostPulls(t, strings.ToLower(x.letters), func(*nats.Conn, *nats.Msg, int, int) {})
+			from := pull.Source{Consumer: consumer}
+			got, err := taken(t, c, from, pull.WindowMax, len(x.letters), func(f *pull.Flow) {
+				for i, letter := range x.letters {
+					if letter == 'n' {
+						f.Receive(&nats.Msg{Subject: tracedFilter, Sub: &nats.Subscription{},
+							Reply: fmt.Sprintf("$JS.ACK.HF_LOG.x.1.%d.%d.1.1", i+1, i+1)})
+					}
+				}
+			})
+			if !slices.Equal(got, upTo(x.want)) || x.ends != errors.Is(err, pull.ErrInterrupted) ||
+				!x.ends && err != nil {
+				t.Errorf("%d arrived, want %d; %v", got, x.want, err)
+			}
+		})
 	}
 }
 
