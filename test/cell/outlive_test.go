@@ -227,7 +227,12 @@ func (d *deployment) fill(w *writer, take func(disk, *testing.T), nodes ...int) 
 	for _, i := range nodes {
 		n := d.nodes[i]
 		d.until(n, func() bool { return len(n.killed()) > before[i] })
-		at("%s is killed: %s", n.name, n.killed()[before[i]])
+		why := n.killed()[before[i]]
+		at("%s is killed: %s", n.name, why)
+		// not by the end of JetStream, which means that the disk is full
+		if !strings.Contains(why, "is nearly full") {
+			d.t.Errorf("%s is killed for another reason than its reserve: %s", n.name, why)
+		}
 	}
 	var out string
 	natstest.Until(d.t, "the doctor to say what to do", func() bool {
