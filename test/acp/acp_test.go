@@ -106,7 +106,15 @@ func TestAgentKilled(t *testing.T) {
 				x.agent.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, x.agent.gets("session/load"))
 				x.editor.gets("result")
 			}
+			waits := again > 0 && at == "permission"
+			if waits {
+				x.editor.gets("session/request_permission")
+			}
 			x.prompts(at)
+			if waits {
+				// the message is in its place
+				x.editor.gets("$/cancel_request")
+			}
 			updates := 0
 			if at != "turn" {
 				x.asks(at)

@@ -121,8 +121,7 @@ func (x *proxy) replay(entries []entry) {
 		}
 		from.send("%s", raw)
 		got := to.next()
-		for strings.Contains(got, "this process of the agent does not run it") {
-			// the one line that the proxy adds
+		for isOfTheProxy(got) {
 			got = to.next()
 		}
 		want := string(e.Msg)
@@ -135,6 +134,15 @@ func (x *proxy) replay(entries []entry) {
 			x.t.Fatalf("line %d: the other side gets\n%s\nwant\n%s", i, got, want)
 		}
 	}
+}
+
+// isOfTheProxy reports whether the proxy adds this line: the reply to a message that this process of the agent does not
+// run, a permission that an earlier process left, which the editor is shown again, or its end.
+func isOfTheProxy(line string) bool {
+	return strings.Contains(line, "this process of the agent does not run it") ||
+		strings.Contains(line, `"method":"session/request_permission"`) &&
+			strings.Contains(line, `"optionId":"option-1"`) ||
+		strings.Contains(line, `"method":"$/cancel_request"`)
 }
 
 // withID replaces the id of a message, and no other byte.
