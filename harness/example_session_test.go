@@ -243,6 +243,23 @@ func ExampleSession_Ask() {
 	// Output: answered ada red
 }
 
+// Requested returns what a prompt asks, for a process that shows it again.
+func ExampleSession_Requested() {
+	ctx := context.Background()
+	p := paint(ctx)
+	defer p.stop()
+	go func() {
+		p.waits(ctx, p.ref(), "colour")
+		asked, err := p.session.Requested(ctx, "colour")
+		fatal(err)
+		fmt.Println(asked.Questions[0].Question)
+		fatal(p.session.Withdraw(ctx, "colour", "no-longer-needed"))
+	}()
+	_, err := p.session.Ask(ctx, colour())
+	fatal(err)
+	// Output: Which?
+}
+
 // Withdraw takes a question back. The Ask that waits for it returns.
 func ExampleSession_Withdraw() {
 	ctx := context.Background()
