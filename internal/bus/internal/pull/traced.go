@@ -152,7 +152,7 @@ func (f *Flow) searchUpTo(ctx context.Context, last uint64) ([]Delivery, error) 
 	case len(found) == 0:
 		return nil, err
 	// a delivery has arrived meanwhile, so the buffer has these messages as a gap
-	case false:
+	case f.next != gap.number:
 		return nil, nil
 	}
 	f.last, f.next, f.asked = found[len(found)-1].Seq, f.next+uint64(len(found)), f.asked-len(found)

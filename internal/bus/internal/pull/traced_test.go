@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/pull"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
@@ -198,8 +199,16 @@ func beat(nc *nats.Conn, to string) {
 	}
 }
 
-// lostPulls starts a broker at which nothing answers to pulls, and calls fn for each pull with its number and batch.
+// lostPulls is lostPullsAt for a test that does not look at the broker.
 func lostPulls(t *testing.T, letters string, fn func(nc *nats.Conn, m *nats.Msg, n, batch int)) (*core.Conn, string) {
+	t.Helper()
+	return lostPullsAt(t, letters, (*embed.Server).URL, fn)
+}
+
+// lostPullsAt starts a broker at which nothing answers to pulls, and calls fn for each pull with its number and batch.
+// It returns a connection to the address that at returns, and a consumer.
+func lostPullsAt(t *testing.T, letters string, at func(*embed.Server) string,
+	fn func(nc *nats.Conn, m *nats.Msg, n, batch int)) (*core.Conn, string) {
 	t.Helper()
 	s := natstest.Start(t, natstest.Settings(t, `mappings = { "$JS.API.CONSUMER.MSG.NEXT.HF_LOG.*": "lost" }`))
 	natstest.Bus(t, s)
@@ -216,7 +225,7 @@ func lostPulls(t *testing.T, letters string, fn func(nc *nats.Conn, m *nats.Msg,
 		t.Fatal(err)
 	}
 	written(t, nc, letters)
-	c := opened(t, s.URL())
+	c := opened(t, at(s))
 	consumer, _, err := pull.CreateReader(bustest.Within(t, bustest.Patience), c, c.Cell.LogStream(), tracedFilter, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -306,8 +315,7 @@ func TestGapsOfTracedMessages(t *testing.T) {
 			got, err := taken(t, c, from, pull.WindowMax, len(x.letters), func(f *pull.Flow) {
 				for i, letter := range x.letters {
 					if letter == 'n' {
-						f.Receive(&nats.Msg{Subject: tracedFilter, Sub: &nats.Subscription{},
-							Reply: fmt.Sprintf("$JS.ACK.HF_LOG.x.1.%d.%d.1.1", i+1, i+1)})
+						f.Receive(delivery(i + 1))
 					}
 				}
 			})
@@ -316,6 +324,45 @@ func TestGapsOfTracedMessages(t *testing.T) {
 				t.Errorf("%d arrived, want %d; %v", got, x.want, err)
 			}
 		})
+	}
+}
+
+// delivery returns the delivery of a message to a consumer that has delivered all messages before it.
+func delivery(seq int) *nats.Msg {
+	return &nats.Msg{Subject: tracedFilter, Sub: &nats.Subscription{},
+		Reply: fmt.Sprintf("$JS.ACK.HF_LOG.x.1.%d.%d.1.1", seq, seq)}
+}
+
+// TestADeliveryDuringASearch: while the flow reads the traced messages that were delivered, the next delivery arrives,
+// and shows them as a gap. Each message arrives once.
+func TestADeliveryDuringASearch(t *testing.T) {
+	t.Parallel()
+	var relay *natstest.Relay
+	c, consumer := lostPullsAt(t, "tntnn", func(s *embed.Server) string {
+		relay = natstest.NewRelay(t, s)
+		return relay.URL
+	}, func(*nats.Conn, *nats.Msg, int, int) {})
+	var searches atomic.Bool
+	var flow *pull.Flow
+	relay.Spoil(func(subject, _ string) bool {
+		if strings.Contains(subject, ".GET") && searches.CompareAndSwap(true, false) {
+			flow.Receive(delivery(4))
+			flow.Receive(delivery(5))
+		}
+		return false
+	})
+	first := true
+	from := pull.Source{Consumer: consumer, Delivered: func(context.Context) (uint64, error) {
+		searches.Store(first)
+		first = false
+		return 3, nil
+	}}
+	got, err := taken(t, c, from, 8, 5, func(f *pull.Flow) {
+		flow = f
+		f.Receive(delivery(2))
+	})
+	if err != nil || !slices.Equal(got, upTo(5)) {
+		t.Errorf("%d arrived, %v", got, err)
 	}
 }
 
