@@ -1,17 +1,22 @@
 package objects_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // TestObjectsHaveALimit: content for which there is no room is refused, and nothing is left that names it.
@@ -32,8 +37,9 @@ func TestObjectsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestDescriptionsThatLie: an object is damaged if its description names more content than an object may have, or if
-// its chunks are empty, or so small that a reader would ask for each byte.
+// TestDescriptionsThatLie: an object is damaged if its description names more content than an object may have, if its
+// chunks are empty, or so small that a reader would ask for each byte, and if they are not the content described. A
+// description under the name of another object is not listed.
 func TestDescriptionsThatLie(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -46,6 +52,7 @@ func TestDescriptionsThatLie(t *testing.T) {
 		}
 	}
 	publish(object.Chunks(bucket, "empty"), "")
+	publish(object.Chunks(bucket, "other"), "12345")
 	const small = "read in single bytes"
 	for _, c := range small {
 		publish(object.Chunks(bucket, "small"), string(c))
@@ -58,11 +65,97 @@ func TestDescriptionsThatLie(t *testing.T) {
 			len(small),
 			len(small), digest, bucket),
 		"empty": fmt.Sprintf(`{"name":"empty","nuid":"empty","size":5,"chunks":1,"bucket":%q}`, bucket),
+		"other": fmt.Sprintf(`{"name":"other","nuid":"other","size":5,"chunks":1,"digest":%q,"bucket":%q}`, digest,
+			bucket),
 	} {
 		publish(object.Meta(bucket, name), meta)
 		if got, err := b.Objects.Get(bustest.Within(t, bustest.Patience), name); !errors.Is(err, object.ErrDamaged) {
 			t.Errorf("%s: %d bytes, %v; want ErrDamaged", name, len(got), err)
 		}
+	}
+	publish(object.Meta(bucket, "shown"), fmt.Sprintf(`{"name":"another","nuid":"small","bucket":%q}`, bucket))
+	err := b.Objects.Each(bustest.Within(t, bustest.Patience), func(name string) error {
+		if name == "another" {
+			t.Error("a description is listed under a name that it does not have")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheCopyOfTheHarnessIsFirst: a reader asks for the copy of the harness that the name belongs to before those of
+// other users, however many there are.
+func TestTheCopyOfTheHarnessIsFirst(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	bucket, content := b.Cell().ObjectBucket(), []byte("content")
+	name := events.ObjectName(bustest.Session, content)
+	publish := func(subject string, body []byte) {
+		t.Helper()
+		if _, err := nc.Request(subject, body, bustest.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		owner := events.Asker{Class: events.ClassHarness, ID: fmt.Sprint("0", i)}.Tokens()
+		publish(object.OwnMeta(bucket, owner, name), fmt.Appendf(nil, `{"name":%q,"nuid":"%s.x","size":9,"chunks":1}`,
+			name, owner))
+	}
+	owner := events.Asker{Class: events.ClassHarness, ID: bustest.Session.Harness}.Tokens()
+	info := object.New(bucket, name, object.OwnID(owner, "x"), content)
+	meta, err := json.Marshal(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(object.Chunks(bucket, info.NUID), content)
+	publish(object.OwnMeta(bucket, owner, name), meta)
+	reads, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.*")
+	if err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Objects.Get(bustest.Within(t, bustest.Patience), name); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%q %v", got, err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	// the description in a cell without users, that of the harness, and its chunk
+	if n, _, err := reads.Pending(); err != nil || n != 3 {
+		t.Errorf("%d reads, want 3: %v", n, err)
+	}
+}
+
+// TestAChunkThatComesTwice: the broker refuses a chunk that it has already, as when a client sends it again while the
+// first one is on its way.
+func TestAChunkThatComesTwice(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	ctx := bustest.Within(t, bustest.Patience)
+	content := []byte(strings.Repeat("part", object.ChunkBytes/2))
+	name, err := b.Objects.Put(ctx, bustest.Session, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(ctx, object.Stream(b.Cell().ObjectBucket()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= 2; seq++ {
+		m, err := stream.GetMsg(ctx, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := nc.RequestMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}, bustest.Patience)
+		if err != nil || !strings.Contains(string(answer.Data), "wrong last sequence") {
+			t.Errorf("chunk %d again: %s %v", seq, answer.Data, err)
+		}
+	}
+	if got, err := b.Objects.Get(ctx, name); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes: %v", len(got), err)
 	}
 }
 
