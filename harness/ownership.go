@@ -101,7 +101,7 @@ const (
 func (s *Session) claimWithTurn(ctx context.Context, l *term) ([]events.Fact, error) {
 	facts, err := s.claim(l)
 	st := s.State()
-	if err != nil || st.Turn == nil {
+	if err != nil || st.Turn == nil || st.Pending.Turn != nil {
 		// a turn that was requested, for an answer for instance, comes in its place
 		return facts, err
 	}
