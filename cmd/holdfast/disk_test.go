@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,10 +65,26 @@ type harm struct {
 }
 
 var harms = []harm{
-	{"torn", false, func(b []byte) []byte { return b[:len(b)/2] }},
+	{"torn", false, torn},
 	{"emptied", false, func([]byte) []byte { return nil }},
 	{"one byte", false, flipped},
 	{"one byte, after a crash", true, flipped},
+}
+
+// torn cuts a file in its middle, but not between two records of a block of messages: a block may end there. A record
+// begins with its length, whose highest bit says that it has headers.
+func torn(b []byte) []byte {
+	half := len(b) / 2
+	for at := 0; at+4 <= half; {
+		size := int(binary.LittleEndian.Uint32(b[at:]) &^ (1 << 31))
+		if size == 0 {
+			break
+		}
+		if at += size; at == half {
+			return b[:half-1]
+		}
+	}
+	return b[:half]
 }
 
 func flipped(b []byte) []byte {
