@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -56,6 +55,7 @@ func (st *store) beginNext(ctx context.Context, r *record, s *harness.Session, i
 func (st *store) readWaiting(ctx context.Context, r *record, t *harness.Turn, in *Inherited) error {
 	s := t.Session()
 	doc := s.State()
+	var ids []string
 	for id, p := range doc.Prompts {
 		if p.Turn != in.Turn {
 			continue
@@ -65,13 +65,12 @@ func (st *store) readWaiting(ctx context.Context, r *record, t *harness.Turn, in
 			return err
 		}
 		r.prompts[id] = f
+		ids = append(ids, id)
 		if f.Call != "" && doc.Tools[f.Call] != nil {
 			r.calls[f.Call] = true
 		}
 	}
-	ids := slices.SortedFunc(maps.Keys(r.prompts), func(a, b string) int {
-		return doc.Prompts[a].Since.Compare(doc.Prompts[b].Since)
-	})
+	slices.SortFunc(ids, func(a, b string) int { return doc.Prompts[a].Since.Compare(doc.Prompts[b].Since) })
 	for _, id := range ids {
 		in.Prompts = append(in.Prompts, r.prompts[id])
 	}

@@ -12,7 +12,7 @@ import (
 func (s *stored) next() *stored {
 	s.t.Helper()
 	st := newStore(s.cfg, patience, func(text string) { s.t.Log(text) })
-	next := &stored{st, s.t, s.bus}
+	next := &stored{st, s.t, s.bus, s.srv}
 	next.connects()
 	return next
 }
@@ -165,7 +165,7 @@ func TestTakesNothingOver(t *testing.T) {
 	nothing(s)
 	// it is stored later, with the turn behind it
 	s = leaves(t)
-	late := &stored{newStore(s.cfg, time.Millisecond, func(string) {}), t, s.bus}
+	late := &stored{newStore(s.cfg, time.Millisecond, func(string) {}), t, s.bus, s.srv}
 	late.takes("s1")
 	late.adds("s1", starts("t2")...)
 	late.connects()

@@ -385,7 +385,12 @@ func (st *store) commit(ctx context.Context, r *record, e *entryOf,
 	}
 	needed := e.open != nil || len(facts) > 0 || r.turn != "" || len(r.prompts) > 0
 	if r.open != nil && needed && !r.has() {
-		if err := st.take(ctx, r, e.takes); err != nil {
+		err := st.take(ctx, r, e.takes)
+		if errors.Is(err, harness.ErrPending) {
+			// what was sent took the session: the facts were not, and the next attempt finds the session taken
+			err = harness.ErrUnreachable
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
@@ -20,6 +21,7 @@ type stored struct {
 	*store
 	t   *testing.T
 	bus *bus.Bus
+	srv *embed.Server
 }
 
 // newStored returns a store that is not connected.
@@ -28,7 +30,7 @@ func newStored(t *testing.T) *stored {
 	srv := natstest.Start(t, natstest.Lazy())
 	st := newStore(harness.Config{ID: "h", URL: srv.URL(), Pool: true, TTL: 10 * time.Minute}, patience,
 		func(s string) { t.Log(s) })
-	return &stored{st, t, natstest.Bus(t, srv)}
+	return &stored{st, t, natstest.Bus(t, srv), srv}
 }
 
 func (s *stored) connects() {

@@ -138,6 +138,10 @@ func (f *Flow) searchTraced(ctx context.Context, why error) ([]Delivery, error) 
 func (f *Flow) searchUpTo(ctx context.Context, last uint64) ([]Delivery, error) {
 	f.mu.Lock()
 	gap, most := Delivery{after: f.place(), number: f.next}, min(f.asked, tracedMax)
+	if len(f.buf) > 0 {
+		// they come before what a search finds
+		most = 0
+	}
 	f.mu.Unlock()
 	if last > 0 {
 		gap.Seq = last + 1

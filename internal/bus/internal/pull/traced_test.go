@@ -366,6 +366,21 @@ func TestADeliveryDuringASearch(t *testing.T) {
 	}
 }
 
+// TestTracedMessagesBehindUntakenOnes: the owner is at work while the rest of a pull is filled by traced messages, and
+// the pull ends in silence. Messages that have arrived come before them, here from the next flow.
+func TestTracedMessagesBehindUntakenOnes(t *testing.T) {
+	t.Parallel()
+	c, consumer := lostPulls(t, "nnttttttt", func(*nats.Conn, *nats.Msg, int, int) {})
+	got, err := taken(t, c, pull.Source{Consumer: consumer}, 8, 8, func(f *pull.Flow) {
+		f.Receive(delivery(1))
+		f.Receive(delivery(2))
+		f.Fail(pull.ErrSilent)
+	})
+	if !slices.Equal(got, upTo(uint64(len(got)))) || len(got) == 0 && !errors.Is(err, pull.ErrSilent) {
+		t.Errorf("%d arrived, %v", got, err)
+	}
+}
+
 // TestTracedMessagesWereAskedFor: a delivery that is missing has filled a part of a pull, so the flow asks for more.
 func TestTracedMessagesWereAskedFor(t *testing.T) {
 	const missing = 5
