@@ -387,7 +387,7 @@ func (st *store) commit(ctx context.Context, r *record, e *entryOf,
 	if r.open != nil && needed && !r.has() {
 		err := st.take(ctx, r, e.takes)
 		if errors.Is(err, harness.ErrPending) {
-			// what was sent took the session: the facts were not, and the next attempt finds the session taken
+			// the claim was sent, the facts were not: the next attempt finds the session taken
 			err = harness.ErrUnreachable
 		}
 		if err != nil {

@@ -73,7 +73,9 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 			if err != nil {
 				return err
 			}
-			d, err := p.treeAt(now, src).decide(ctx, s, owner, 0)
+			f := p.treeAt(now, src)
+			f.dry = true
+			d, err := f.decide(ctx, s, owner, 0)
 			if err != nil {
 				p.failed++
 				continue

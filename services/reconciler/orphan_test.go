@@ -108,6 +108,10 @@ func TestWhoIsAlone(t *testing.T) {
 		y.facts(name, `1 session.opened {"incarnation":"17"`+more+`}`)
 		y.facts(name, `2 turn.started {"turn":"t","cause":"message"}`)
 		y.facts(name, `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
+		if name == "child" {
+			// its parent waits for that
+			y.facts(name, `4 session.orphaned {"reason":"owner-lost","incarnation":"17"}`)
+		}
 		p.snapshot.put(y.State(name))
 	}
 	p.snapshot.children[y.State("parent").Ref()] = []events.Ref{y.State("child").Ref()}

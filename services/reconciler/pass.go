@@ -115,10 +115,11 @@ func (p *pass) over(ctx context.Context, all [][]*session.State) {
 	var singles []*session.State
 	var trees [][]*session.State
 	for _, t := range all {
-		switch t = p.inScope(t); {
+		switch n := len(p.inScope(t)); {
+		case n == 0:
 		case len(t) == 1:
 			singles = append(singles, t[0])
-		case len(t) > 1:
+		default:
 			trees = append(trees, t)
 		}
 	}
@@ -131,7 +132,7 @@ func (p *pass) inScope(tree []*session.State) []*session.State {
 	if p.scope.Session == "" {
 		return tree
 	}
-	return slices.DeleteFunc(tree, func(s *session.State) bool { return s.Session != p.scope.Session })
+	return slices.DeleteFunc(slices.Clone(tree), func(s *session.State) bool { return s.Session != p.scope.Session })
 }
 
 // collect lists the documents and keeps those that may need a decision, with their parents and children.
@@ -243,13 +244,14 @@ func (r *Reconciler) ownerIsAlive(s *session.State, now moment) bool {
 	return known && o.Liveness != Dead
 }
 
-// tree recovers the sessions of one tree: it fences all sessions of dead owners, then decides leaves first, those of
-// one depth concurrently.
+// tree recovers the sessions of one tree: it fences all sessions of dead owners, then decides those in its scope,
+// leaves first, those of one depth concurrently.
 func (p *pass) tree(ctx context.Context, tree []*session.State) {
 	for _, s := range tree {
 		p.snapshot.put(s)
 	}
 	p.each(tree, func(s *session.State) { p.fence(ctx, s) })
+	tree = p.inScope(tree)
 	depth := map[string]int{}
 	for _, s := range tree {
 		depth[s.Session] = p.depth(s)
@@ -376,7 +378,7 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 		return control.Decision{}, err
 	}
 	// it waits for no child, and no parent waits for it
-	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 {
+	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 && p.r.children.count(s.Ref()) == 0 {
 		if facts, ok := decideUnowned(s, Input{Now: now.Now, Owner: owner}); ok {
 			p.r.children.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
@@ -387,6 +389,11 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 		p.r.children.awaits(s.Ref(), true)
 	}
 	d, err := p.treeAt(now, src).decide(ctx, s, owner, 0)
+	if errors.Is(err, errUnfencedChild) {
+		// its fence was not written, or its owner died meanwhile
+		p.r.plan.add(s.Harness, time.Now().Add(tooEarly))
+		return control.Decision{}, nil
+	}
 	if err != nil {
 		return control.Decision{}, err
 	}

@@ -20,9 +20,9 @@
 // every 250 ms, and a gap there that could have cost another lease restarts that lease's time.
 //
 // Order. A pass fences all sessions of a tree of sub-agents first, then decides them leaves first, so that a parent is
-// decided on the outcome of its children. A change of one session decides that session alone, and only if all sessions
-// below it are fenced. A call is held while its child waits for a person; when the child settles, its parent is decided
-// again.
+// decided on the outcome of its children. A change of one session decides that session alone. A parent waits for the
+// next pass while a child of a dead owner is not fenced, and while a child cannot be read. A call is held while its
+// child waits for a person; when the child settles, its parent is decided again.
 //
 // Beside that. It watches every lease, and no limit of the broker counts what a user adds there. So it also deletes the
 // oldest leases of a harness that has too many (removeSurplus), and consumers that the broker counts for no limit

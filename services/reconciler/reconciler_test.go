@@ -408,7 +408,7 @@ func (c *cell) fencedFirst(harness, root string, below ...string) {
 	}
 }
 
-// recovery returns the commits in which a session was fenced, and in which it was first decided after that; 0: none.
+// recovery returns the commits in which a session was first fenced, and first decided; 0: none.
 func (c *cell) recovery(harness, name string) (fenced, decided uint64) {
 	c.t.Helper()
 	commits, err := c.b.Log.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
@@ -416,12 +416,16 @@ func (c *cell) recovery(harness, name string) (fenced, decided uint64) {
 		c.t.Fatal(err)
 	}
 	for _, commit := range commits {
-		switch {
-		case commit.Writer != events.WriterReconciler:
-		case len(commit.Events) == 1 && commit.Events[0].Kind == "session.orphaned":
-			fenced = commit.Seq
-		case decided == 0:
-			decided = commit.Seq
+		if commit.Writer != events.WriterReconciler {
+			continue
+		}
+		for _, e := range commit.Events {
+			switch orphaned := e.Kind == "session.orphaned"; {
+			case orphaned && fenced == 0:
+				fenced = commit.Seq
+			case !orphaned && decided == 0:
+				decided = commit.Seq
+			}
 		}
 	}
 	return fenced, decided

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -28,6 +29,7 @@ type tree struct {
 	src      session.Source
 	snapshot *snapshot // of a pass; nil: use the index of children
 	read     int       // children, from the index
+	dry      bool      // nothing is appended, so no child was fenced
 }
 
 // snapshot are the sessions with a parent or children that a pass has listed, in the state after its own appends.
@@ -86,7 +88,7 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 		if err != nil {
 			return in, err
 		}
-		if f.snapshot == nil && Fence(c, Input{Owner: owner}) != nil {
+		if !f.dry && Fence(c, Input{Owner: owner}) != nil {
 			return in, errUnfencedChild
 		}
 		d, err := f.decide(ctx, c, owner, depth+1)
@@ -108,7 +110,13 @@ func (f *tree) children(ctx context.Context, s *session.State) ([]*session.State
 		}
 		refs = f.r.children.of(s)
 	} else {
-		refs = f.snapshot.children[s.Ref()]
+		refs = slices.Clone(f.snapshot.children[s.Ref()])
+		for _, ref := range f.r.children.of(s) {
+			// its document could not be read, or did not exist yet
+			if f.snapshot.get(ref) == nil && !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
 	}
 	var children []*session.State
 	for _, ref := range refs {
