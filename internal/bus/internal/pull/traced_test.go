@@ -381,6 +381,20 @@ func TestTracedMessagesBehindUntakenOnes(t *testing.T) {
 	}
 }
 
+// TestADeliveryBehindTheEnd: a delivery that arrives after the end of a flow is lost to it. So the flow does not
+// continue behind the traced messages that a search finds then.
+func TestADeliveryBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	c, consumer := lostPulls(t, "ttn", func(*nats.Conn, *nats.Msg, int, int) {})
+	got, err := taken(t, c, pull.Source{Consumer: consumer}, 2, 3, func(f *pull.Flow) {
+		f.Fail(pull.ErrSilent)
+		f.Receive(delivery(3))
+	})
+	if !slices.Equal(got, upTo(2)) || !errors.Is(err, pull.ErrSilent) {
+		t.Errorf("%d arrived, %v", got, err)
+	}
+}
+
 // TestTracedMessagesWereAskedFor: a delivery that is missing has filled a part of a pull, so the flow asks for more.
 func TestTracedMessagesWereAskedFor(t *testing.T) {
 	const missing = 5
