@@ -319,6 +319,9 @@ func (f *Flow) Take(ctx context.Context, most int) ([]Delivery, error) {
 		}
 		if len(ds) > 0 && ds[0].Msg == nil {
 			f.fillGaps(ctx)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			continue
 		}
 		if err != nil || len(ds) > 0 {

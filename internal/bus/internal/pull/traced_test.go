@@ -397,6 +397,30 @@ func TestADeliveryBehindTheEnd(t *testing.T) {
 	}
 }
 
+// TestAGapWhenItsOwnerEnds: a context that has ended ends the wait for the messages of a gap, too.
+func TestAGapWhenItsOwnerEnds(t *testing.T) {
+	t.Parallel()
+	c, consumer := lostPulls(t, "tn", func(*nats.Conn, *nats.Msg, int, int) {})
+	from := pull.Source{Stream: c.Cell.LogStream(), Consumer: consumer, Filters: []string{tracedFilter}}
+	f := pull.Start(c, from, 8, 1, pull.Request{})
+	defer f.Close()
+	f.Receive(delivery(2))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.Take(ctx, 8)
+		ended <- err
+	}()
+	if err := bustest.Receive(t, ended, "the end of the wait"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	// the gap is filled for the next call
+	if ds, err := f.Take(bustest.Within(t, bustest.Patience), 8); err != nil || len(ds) != 2 {
+		t.Errorf("%d deliveries, %v", len(ds), err)
+	}
+}
+
 // TestTracedMessagesWereAskedFor: a delivery that is missing has filled a part of a pull, so the flow asks for more.
 func TestTracedMessagesWereAskedFor(t *testing.T) {
 	const missing = 5
