@@ -253,14 +253,7 @@ func TestAwaitedChildren(t *testing.T) {
 // only be asleep. A pass is planned, which fences the child first.
 func TestUnfencedChild(t *testing.T) {
 	c := start(t)
-	p := c.harness("h", "ready", ttlLong)
-	p.open("root", 1)
-	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
-		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
-		events.ToolStarted{Call: "k", Turn: "k1", Name: "bash"})
-	r := c.recovering("h", p.incarnation)
-	r.children.record(c.state("h", "kid"))
-	r.children.setWhole(true)
+	r := c.leftWithChild("root")
 	for _, x := range []struct {
 		fence   string
 		decided bool

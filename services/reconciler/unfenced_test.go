@@ -9,6 +9,21 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// leftWithChild has a process open the session root, with a call that waits for the session kid, which names a root.
+// The returned reconciler takes the process for dead.
+func (c *cell) leftWithChild(root string) *Reconciler {
+	c.t.Helper()
+	p := c.harness("h", "ready", ttlLong)
+	p.open("root", 1)
+	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: root},
+		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
+		events.ToolStarted{Call: "k", Turn: "k1", Name: "bash"})
+	r := c.recovering("h", p.incarnation)
+	r.children.record(c.state("h", "kid"))
+	r.children.setWhole(true)
+	return r
+}
+
 // TestPassFencesBelow: a pass decides nothing about a session while a session below it, of a dead owner, is not fenced:
 // its process may only be asleep, and store another outcome than the one of the parent's call. This holds for a pass
 // over one session (`holdfast sweep h/root`), and for a child that names another root than its parent's.
@@ -17,15 +32,7 @@ func TestPassFencesBelow(t *testing.T) {
 		"one session": {"root", "root"}, "another root": {"", "elsewhere"}} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
-			p := c.harness("h", "ready", ttlLong)
-			p.open("root", 1)
-			p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0",
-				Root: x.root},
-				events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
-				events.ToolStarted{Call: "k", Turn: "k1", Name: "bash"})
-			r := c.recovering("h", p.incarnation)
-			r.children.record(c.state("h", "kid"))
-			r.children.setWhole(true)
+			r := c.leftWithChild(x.root)
 			natstest.Until(t, "the documents", func() bool {
 				s, err := r.loop.Load(c.ctx, events.Ref{Harness: "h", Session: "root"})
 				k, errK := r.loop.Load(c.ctx, events.Ref{Harness: "h", Session: "kid"})
@@ -52,14 +59,7 @@ func TestPassFencesBelow(t *testing.T) {
 // process won ten races. The pass decides nothing about the parent.
 func TestParentOfAnUnfencedChildInAPass(t *testing.T) {
 	c := start(t)
-	p := c.harness("h", "ready", ttlLong)
-	p.open("root", 1)
-	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
-		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
-		events.ToolStarted{Call: "k", Turn: "k1", Name: "bash"})
-	r := c.recovering("h", p.incarnation)
-	r.children.record(c.state("h", "kid"))
-	r.children.setWhole(true)
+	r := c.leftWithChild("root")
 	x := r.newPass(events.Ref{Harness: "h"})
 	for _, name := range []string{"root", "kid"} {
 		x.snapshot.put(c.state("h", name))
