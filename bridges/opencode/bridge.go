@@ -270,6 +270,9 @@ func (r *follower) attend(ctx context.Context, connected func()) error {
 	}
 }
 
+// errDisposed ends a connection: prompts of the directory are gone, and so is the mark if it was in that directory.
+var errDisposed = errors.New("the server has disposed the instance of a directory")
+
 // marksPrefix is what the names of all marks of this harness begin with.
 func (r *follower) marksPrefix(id string) string {
 	cell := r.Cell
@@ -681,7 +684,13 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 	if err := r.store(ctx, steps); err != nil {
 		return err
 	}
-	return r.driveRetries(ctx)
+	if err := r.driveRetries(ctx); err != nil {
+		return err
+	}
+	if r.translator.takeDisposed() {
+		return errDisposed
+	}
+	return nil
 }
 
 // store appends the facts of steps. The caller has the lock.
@@ -876,6 +885,17 @@ func (r *follower) read(ctx context.Context, dir, id string) (*Snapshot, error) 
 	// it changes all the time: its events will tell
 	n.Idle = false
 	return n, nil
+}
+
+// readOf is [follower.read] of the process l. The error is errAnother if another process answers that the session runs
+// nothing: that says nothing about what l was asked to run. The mark is read after the session, because a process that
+// has it then has answered both.
+func (r *follower) readOf(ctx context.Context, l *process, dir, id string) (*Snapshot, error) {
+	n, err := r.read(ctx, dir, id)
+	if err == nil && n.Idle && !r.isMarked(l) {
+		return nil, errAnother
+	}
+	return n, err
 }
 
 // watchStop aborts the open turn of a session when a person stops it.

@@ -79,7 +79,7 @@ func (r *follower) compareAll(ctx context.Context) error {
 	}
 	for id, dir := range ids {
 		once, cancel := context.WithTimeout(ctx, compareMax)
-		n, err := r.read(once, dir, id)
+		n, err := r.readOf(once, r.process, dir, id)
 		cancel()
 		switch {
 		case err == nil:
@@ -128,7 +128,7 @@ func (r *follower) catchUp(ctx context.Context, l *process) {
 		}
 		again = nil
 		for id, taken := range l.owes() {
-			err := r.catchUpOne(ctx, id, taken)
+			err := r.catchUpOne(ctx, l, id, taken)
 			switch {
 			case err == nil:
 				r.log.Info("a session is compared", "session", id)
@@ -151,12 +151,12 @@ func (r *follower) catchUp(ctx context.Context, l *process) {
 }
 
 // catchUpOne compares one session. A reading counts only if no event about the session came meanwhile.
-func (r *follower) catchUpOne(ctx context.Context, id string, taken bool) error {
+func (r *follower) catchUpOne(ctx context.Context, l *process, id string, taken bool) error {
 	for range readsMax {
 		r.mu.Lock()
 		seen, dir := r.translator.touched(id), r.translator.directory(id)
 		r.mu.Unlock()
-		n, err := r.read(ctx, dir, id)
+		n, err := r.readOf(ctx, l, dir, id)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (r *follower) compact(ctx context.Context, l *process, s *harness.Session, 
 		asked <- r.api.callFor(ctx, 0, http.MethodPost, r.api.at(at.Directory, "session", at.ID, "summarize"),
 			map[string]any{"providerID": model.ProviderID, "modelID": model.ModelID, "auto": false}, nil)
 	})
-	err = r.summarized(ctx, s, at, idOfMessage(before), asked)
+	err = r.summarized(ctx, l, s, at, idOfMessage(before), asked)
 	if ctx.Err() == nil || l.ctx.Err() != nil {
 		return 0, err
 	}
@@ -68,7 +68,7 @@ func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMe
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
 	for {
-		n, err := r.read(ctx, s.Directory, s.ID)
+		n, err := r.readOf(ctx, l, s.Directory, s.ID)
 		switch {
 		case err == nil && n.Idle:
 			return decodeMessages(n), nil
@@ -84,7 +84,7 @@ func (r *follower) whenIdle(ctx context.Context, l *process, s stored) ([]openMe
 }
 
 // summarized waits for the summary that follows another one, or returns why OpenCode made no summary.
-func (r *follower) summarized(ctx context.Context, s *harness.Session, at stored, before string,
+func (r *follower) summarized(ctx context.Context, l *process, s *harness.Session, at stored, before string,
 	asked <-chan error) error {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func (r *follower) summarized(ctx context.Context, s *harness.Session, at stored
 			return context.Cause(ctx)
 		}
 		s.Progress()
-		n, err := r.read(ctx, at.Directory, at.ID)
+		n, err := r.readOf(ctx, l, at.Directory, at.ID)
 		if err != nil || !n.Idle {
 			continue
 		}

@@ -242,6 +242,16 @@ var handlers = map[string]handler{
 	"permission.v2.replied": {do: (*Translator).permissionReplied, careful: true},
 }
 
+// eventDisposed is the event of a server that forgets what it has in memory for a directory, and does not end.
+const eventDisposed = "server.instance.disposed"
+
+// takeDisposed reports whether the server has forgotten what it had in memory for a directory since the last call.
+func (t *Translator) takeDisposed() bool {
+	disposed := t.disposed
+	t.disposed = false
+	return disposed
+}
+
 // dispatch calls the event's handler. An event without a handler is either known to be irrelevant, or reported.
 func (t *Translator) dispatch(ev event) {
 	h, ok := handlers[ev.Type]
@@ -250,6 +260,9 @@ func (t *Translator) dispatch(ev event) {
 		if t.began && !t.live {
 			t.restart()
 		}
+		return
+	case ev.Type == eventDisposed:
+		t.disposed = true
 		return
 	case !ok && silent(ev.Type):
 		return

@@ -72,6 +72,7 @@ type Translator struct {
 	began    bool       // a session has appeared
 	backOffs []backOff  // since the last takeBackOffs
 	ended    []callEnd  // since the last ends
+	disposed bool       // since the last takeDisposed
 	live     bool       // the stream is that of a living server
 	seen     window
 	at       time.Time // instant of the current record; never decreases

@@ -340,7 +340,7 @@ func (r *follower) follow(ctx context.Context, l *process, s stored, t *harness.
 		if !waits {
 			continue
 		}
-		n, err := r.read(ctx, s.Directory, s.ID)
+		n, err := r.readOf(ctx, l, s.Directory, s.ID)
 		if err != nil {
 			continue
 		}
@@ -394,7 +394,7 @@ func (r *follower) untilIdle(ctx context.Context, l *process, s stored, t *harne
 	defer tick.Stop()
 	joined := false
 	for {
-		n, err := r.read(ctx, s.Directory, s.ID)
+		n, err := r.readOf(ctx, l, s.Directory, s.ID)
 		join := func() (done func()) {
 			// a decision is sent again
 			if joined {

@@ -1,0 +1,162 @@
+package opencode
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	fold "github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// nextProcess has another process of the server take the place of this one, on the same store. The bridge cannot see
+// which process it is until the returned function is called.
+func (st *stage) nextProcess() (seen func()) {
+	st.kill()
+	st.set(func() { st.refuse["GET /mcp"] = http.StatusServiceUnavailable })
+	st.start()
+	return func() { st.set(func() { delete(st.refuse, "GET /mcp") }) }
+}
+
+// untilRead waits until the bridge has read a few times at what sessions do.
+func (st *stage) untilRead() {
+	st.t.Helper()
+	reads := func() (n int) {
+		st.set(func() { n = st.polls })
+		return n
+	}
+	enough := reads() + 5
+	natstest.Until(st.t, "the bridge has read a few times", func() bool { return reads() >= enough })
+}
+
+// TestDriveCompactionOfAnotherProcess: another process than the one that was asked for a summary says nothing of that
+// summary. The compaction fails with the process that was asked.
+func TestDriveCompactionOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	st := compacted(t, "", nil)
+	st.run("ses_1", firstMessage, "call_1", "bash")
+	st.finish("ses_1", firstMessage, "call_1")
+	st.until("ses_1", "the turn completed", completed)
+	st.compactNow("ses_1")
+	st.until("ses_1", "the compaction runs", func(s *fold.State) bool {
+		return len(st.made("summarize")) == 1 && s.Compaction != nil && s.Compaction.State == fold.CompactionRunning
+	})
+	seen := st.nextProcess()
+	st.untilRead()
+	s := st.until("ses_1", "the session is read", func(*fold.State) bool { return true })
+	if s.LastCompaction != nil {
+		t.Errorf("before the next process is known the compaction ended: %+v", s.LastCompaction)
+	}
+	seen()
+	s = st.until("ses_1", "the compaction failed", endedCompaction)
+	if l := s.LastCompaction; l.Outcome != fold.OutcomeFailed || l.Error.Kind == failure.EmptyOutput {
+		t.Errorf("the compaction %+v", l)
+	}
+	// one that a person asks for now is made
+	st.set(func() {
+		st.onSummarize = func(session string) { st.summarizes(session, "A summary of all.", nil) }
+	})
+	st.compactNow("ses_1")
+	st.until("ses_1", "it is compacted", func(s *fold.State) bool {
+		return endedCompaction(s) && s.LastCompaction.Outcome == fold.OutcomeCompleted
+	})
+}
+
+// TestDriveCompactionAtAnotherProcess: a process that the bridge does not know yet is asked for no summary: the
+// compaction would be recorded as failed with the process before, and be made all the same.
+func TestDriveCompactionAtAnotherProcess(t *testing.T) {
+	t.Parallel()
+	st := compacted(t, "A summary of all.", nil)
+	st.run("ses_1", firstMessage, "call_1", "bash")
+	st.finish("ses_1", firstMessage, "call_1")
+	st.until("ses_1", "the turn completed", completed)
+	seen := st.nextProcess()
+	st.compactNow("ses_1")
+	st.untilRead()
+	if got := st.made("summarize"); len(got) > 0 {
+		t.Errorf("a process that is not known was asked: %q", got)
+	}
+	seen()
+	st.until("ses_1", "the compaction ended", endedCompaction)
+}
+
+// TestLiveTurnAtAnotherProcess: a process that the bridge does not know yet gets no message.
+func TestLiveTurnAtAnotherProcess(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.plays()
+	st.bridge()
+	st.idle()
+	seen := st.nextProcess()
+	st.replyWith("more")
+	st.untilRead()
+	if got := st.made("prompt_async"); len(got) > 0 {
+		t.Errorf("a process that is not known got %q", got)
+	}
+	seen()
+	st.until("ses_1", "the turn completed", func(s *fold.State) bool {
+		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
+	})
+	if got := st.made("POST", "prompt_async"); len(got) != 1 {
+		t.Errorf("sent: %q", got)
+	}
+}
+
+// TestLiveTurnWhoseProcessDies: another process than the one that took a message runs nothing. The turn does not fail
+// for that: it is interrupted with its process.
+func TestLiveTurnWhoseProcessDies(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.bridge()
+	st.idle()
+	st.set(func() { st.onPrompt = func(session string, _ object) { st.status(session, true) } })
+	st.replyWith("more")
+	natstest.Until(t, "the message is taken", func() bool { return len(st.made("prompt_async")) == 1 })
+	// the bridge has seen that it runs
+	st.untilRead()
+	seen := st.nextProcess()
+	st.untilRead()
+	s := st.until("ses_1", "the session is read", func(*fold.State) bool { return true })
+	if s.Turn == nil {
+		t.Errorf("before the next process is known the turn ended: %+v", s.LastTurn)
+	}
+	st.plays()
+	seen()
+	s = st.until("ses_1", "the turn ended", func(s *fold.State) bool {
+		return s.Turn == nil && s.LastTurn.Message != "msg_000000000001x"
+	})
+	if l := s.LastTurn; l.Outcome == fold.OutcomeFailed && l.Error.Kind == failure.RuntimeNotReady {
+		t.Errorf("the turn %+v", l)
+	}
+}
+
+// TestLiveDisposed: a server that disposes an instance forgets its prompts and its mark, and keeps the connection. The
+// bridge connects again, and compares.
+func TestLiveDisposed(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.plays()
+	st.bridge()
+	st.idle()
+	first := st.until("ses_1", "the session is read", func(*fold.State) bool { return true }).Incarnation
+	// without the event only a silent stream is connected again
+	connected := func(n int) {
+		t.Helper()
+		natstest.Until(t, "the bridge has connected again", func() bool {
+			st.emit("server.heartbeat", object{})
+			return st.connections() == n
+		})
+	}
+	st.emit("server.instance.disposed", object{"directory": "/elsewhere"})
+	connected(2)
+	st.set(func() { st.prompts, st.mcp = map[string]object{}, object{} })
+	st.emit("server.instance.disposed", object{"directory": "/w"})
+	connected(3)
+	st.replyWith("more")
+	s := st.until("ses_1", "the turn completed", func(s *fold.State) bool {
+		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
+	})
+	if s.Incarnation == first {
+		t.Errorf("the session is still that of incarnation %s", first)
+	}
+}
