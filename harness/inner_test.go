@@ -51,8 +51,14 @@ func newInside(t *testing.T, change ...func(*Config)) *inside {
 	return x
 }
 
-// appendUnnudged appends through the second connection and sends no nudge.
+// appendUnnudged appends through the second connection, in the first epoch, and sends no nudge.
 func (x *inside) appendUnnudged(by events.Writer, facts ...events.Fact) uint64 {
+	x.t.Helper()
+	return x.appendIn(1, by, facts...)
+}
+
+// appendIn is [inside.appendUnnudged] in an epoch.
+func (x *inside) appendIn(epoch uint64, by events.Writer, facts ...events.Fact) uint64 {
 	x.t.Helper()
 	cs, err := x.peer.Log.Read(x.ctx, x.s.ref, 0)
 	if err != nil {
@@ -60,8 +66,8 @@ func (x *inside) appendUnnudged(by events.Writer, facts ...events.Fact) uint64 {
 	}
 	var evs []events.Event
 	for _, f := range facts {
-		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, 1, time.Now(),
-			f))
+		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, epoch,
+			time.Now(), f))
 	}
 	seq, err := x.peer.Log.Append(x.ctx, x.s.ref, by, cs[len(cs)-1].Seq, evs)
 	if err != nil {
