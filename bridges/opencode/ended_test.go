@@ -159,6 +159,50 @@ func TestKeepsDecisions(t *testing.T) {
 	st.forgotten("the decision")
 }
 
+// keepsSettled reports whether a decision that the server has replied to, and that nothing else waits for, is kept now.
+func (st *stage) keepsSettled() bool {
+	l := st.follower.serving.Load()
+	l.mu.Lock()
+	l.asked["que_0"] = &asking{session: "ses_1", cancel: func() {}, decided: true, settled: true}
+	l.mu.Unlock()
+	st.follower.mu.Lock()
+	st.follower.forget(l, "ses_1")
+	st.follower.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked["que_0"] != nil
+}
+
+// TestAHandlerKeepsDecisions: the server may have replied to a decision since the handler of a turn has read it, and
+// the handler would bring it again as that of another person. So nothing that was decided is forgotten until the
+// handler ends.
+func TestAHandlerKeepsDecisions(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.plays()
+	run, kept := st.onPrompt, make(chan bool, 1)
+	st.set(func() {
+		// the handler waits for the reply to its message meanwhile
+		st.onPrompt = func(session string, body object) {
+			kept <- st.keepsSettled()
+			run(session, body)
+		}
+	})
+	st.bridge()
+	st.run("ses_1", "msg_1", "call_1", "bash")
+	st.permission("ses_1", "per_1", "msg_1", "call_1")
+	st.until("ses_1", "a permission waits", awaits(1))
+	st.kill()
+	st.start()
+	st.until("ses_1", "it has no owner", func(s *fold.State) bool { return !s.Owned })
+	st.answer("ses_1", "per_1", events.PermissionQuestion, "once")
+	st.until("ses_1", "the turn completed", completed)
+	if !<-kept {
+		t.Error("it is forgotten while a handler runs")
+	}
+	st.forgotten("what was decided")
+}
+
 // TestForget: what a decision is kept for.
 func TestForget(t *testing.T) {
 	t.Parallel()
