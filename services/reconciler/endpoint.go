@@ -65,6 +65,16 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 	if err != nil {
 		return err
 	}
+	err = p.decideDry(ctx, now, reply)
+	slices.SortFunc(reply.Would, func(a, b request.Would) int {
+		return cmp.Or(cmp.Compare(a.Harness, b.Harness), cmp.Compare(a.Session, b.Session))
+	})
+	return err
+}
+
+// decideDry lists what would be appended to the sessions that were collected. A session that cannot be decided counts
+// as failed.
+func (p *pass) decideDry(ctx context.Context, now moment, reply *request.Swept) error {
 	src := p.r.loop.Source(ctx)
 	for _, t := range p.trees {
 		for _, s := range p.inScope(t) {
@@ -84,9 +94,6 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 			would(reply, s, owner, d)
 		}
 	}
-	slices.SortFunc(reply.Would, func(a, b request.Would) int {
-		return cmp.Or(cmp.Compare(a.Harness, b.Harness), cmp.Compare(a.Session, b.Session))
-	})
 	return nil
 }
 
