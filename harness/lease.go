@@ -383,7 +383,7 @@ func (s *Session) reclaim(l *term) error {
 	from := epoch
 	var rest [][]events.Fact
 	err := s.takeAgain(l, func() (facts []events.Fact, err error) {
-		if st := s.State(); st.Owned && st.Epoch > epoch && s.hasClaimed(st.Incarnation) {
+		if st := s.State(); st.Owned && s.hasClaimed(st.Incarnation) {
 			// an attempt in doubt had succeeded
 			was, epoch = &term{incarnation: st.Incarnation}, st.Epoch
 		}
