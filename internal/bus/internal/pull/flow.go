@@ -124,13 +124,20 @@ type Flow struct {
 // Start starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
 // is unknown. A flow that could not start has ended: take returns the reason.
 func Start(c *core.Conn, from Source, window int, first uint64, ask Request) *Flow {
-	f := &Flow{conn: c, uptime: c.Syncs.Uptime(), from: from, ask: ask, window: window, next: first,
+	f, status := start(c, from, window, first, ask)
+	go f.guard(status)
+	return f
+}
+
+// start is [Start] for a flow that nothing ends on silence, nor on the loss of the connection.
+func start(c *core.Conn, from Source, window int, first uint64, ask Request) (f *Flow, status chan nats.Status) {
+	f = &Flow{conn: c, uptime: c.Syncs.Uptime(), from: from, ask: ask, window: window, next: first,
 		most:    min(askedMin, window),
 		subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + from.Stream + "." + from.Consumer, received: time.Now(),
 		news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
 	// before the check of the connection, so that no loss is missed
-	status := c.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	status = c.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var err error
@@ -144,8 +151,7 @@ func Start(c *core.Conn, from Source, window int, first uint64, ask Request) *Fl
 		err = f.refill()
 	}
 	f.failLocked(core.Translate("pull from "+from.Stream, err))
-	go f.guard(status)
-	return f
+	return f, status
 }
 
 // guard ends the flow on silence and on the loss of the connection.
@@ -165,8 +171,7 @@ func (f *Flow) guard(status chan nats.Status) {
 			return
 		case <-tick.C:
 			f.mu.Lock()
-			silent := f.err == nil && f.asked > 0 &&
-				time.Since(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
+			silent := f.isSilent(time.Now())
 			f.mu.Unlock()
 			if silent {
 				// it continues if the messages were traced
@@ -174,6 +179,11 @@ func (f *Flow) guard(status chan nats.Status) {
 			}
 		}
 	}
+}
+
+// isSilent reports whether heart-beats are missing: without a pull the broker sends none. f.mu is held.
+func (f *Flow) isSilent(now time.Time) bool {
+	return f.asked > 0 && now.Sub(f.received) > heartbeatsMissed*heartbeatMS*time.Millisecond
 }
 
 // Fail ends the flow; the first reason is kept.
@@ -231,7 +241,7 @@ func (f *Flow) receive(m *nats.Msg) {
 	case f.next != 0 && meta.Sequence.Consumer > f.next:
 		f.asked -= min(f.asked, int(meta.Sequence.Consumer-f.next))
 		f.buf = append(f.buf, Delivery{Seq: meta.Sequence.Stream, after: f.place(), number: f.next})
-	case f.next != 0 && meta.Sequence.Consumer < f.next:
+	case meta.Sequence.Consumer < f.next:
 		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", ErrInterrupted, meta.Sequence.Consumer,
 			f.next))
 		return

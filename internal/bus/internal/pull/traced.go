@@ -217,7 +217,7 @@ func (f *Flow) traced(ctx context.Context, gap Delivery, most int) (found []Deli
 			gap.after, gap.number, bytes = m.Seq, gap.number+1, bytes+len(m.Data)
 		}
 		switch {
-		case failed != nil && errors.Is(failed, core.ErrNotFound):
+		case errors.Is(failed, core.ErrNotFound):
 			return found, rest, nil
 		case failed != nil:
 			return found, rest, failed
@@ -263,7 +263,7 @@ func (f *Flow) following(ctx context.Context, after uint64) (next *core.Raw, err
 	for _, filter := range f.from.Filters {
 		m, failed := f.conn.Get(ctx, f.from.Stream, core.GetRequest{Seq: after + 1, Next: filter})
 		switch {
-		case failed != nil && !errors.Is(failed, core.ErrNotFound), failed != nil && core.NoStream(failed):
+		case failed != nil && !errors.Is(failed, core.ErrNotFound), core.NoStream(failed):
 			return nil, failed
 		case failed != nil:
 			err = failed
