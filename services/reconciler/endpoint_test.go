@@ -74,6 +74,21 @@ func TestDryRunOfAnUnreadableChild(t *testing.T) {
 	}
 }
 
+// TestDryRunBelowADeadOwner: a dry run fences nothing, and shows what follows the fence of a child.
+func TestDryRunBelowADeadOwner(t *testing.T) {
+	c := start(t)
+	r := c.leftWithChild("root")
+	natstest.Until(t, "the documents", func() bool {
+		root, err := r.loop.Load(c.ctx, events.Ref{Harness: "h", Session: "root"})
+		kid, errKid := r.loop.Load(c.ctx, events.Ref{Harness: "h", Session: "kid"})
+		return err == nil && errKid == nil && len(root.Tools) == 1 && len(kid.Tools) == 1
+	})
+	got, err := r.sweep(c.ctx, request.Sweep{Harness: "h", DryRun: true})
+	if err != nil || got.Failed > 0 || len(got.Would) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestDryRunIsBounded: a dry run lists a limited number of sessions, and of facts of each, and counts the others. A
 // session to which nothing would be appended is neither.
 func TestDryRunIsBounded(t *testing.T) {
