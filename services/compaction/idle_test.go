@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -27,6 +30,42 @@ func TestIdlersForget(t *testing.T) {
 	}
 	if r, ok := k.oldest(); !ok || r != found {
 		t.Errorf("the oldest is %v", r)
+	}
+}
+
+// TestIdlersRecordTheEnd: an idle compaction has its place as long as it is open. Its end is noticed when the session
+// is decided, and where it is not, by the next check.
+func TestIdlersRecordTheEnd(t *testing.T) {
+	for name, x := range map[string]struct {
+		is   *session.Compaction
+		kept bool
+	}{
+		"requested":  {&session.Compaction{ID: "k1", State: session.CompactionRequested}, true},
+		"running":    {&session.Compaction{ID: "k1", State: session.CompactionRunning}, true},
+		"another is": {&session.Compaction{ID: "k2", State: session.CompactionRunning}, false},
+		"none is":    {nil, false},
+	} {
+		k := newIdlers(&Service{cfg: Default()})
+		st := session.New(events.Ref{Harness: "h", Session: "s"})
+		st.Compaction = x.is
+		k.under[st.Ref()] = underWay{id: "k1", since: time.Now()}
+		if k.record(st, time.Time{}); (len(k.under) > 0) != x.kept {
+			t.Errorf("%s: %v", name, k.under)
+		}
+	}
+	c := start(t)
+	s, err := New(c.b, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.harness("h").open("s", 0, nil)
+	natstest.Until(t, "the document", func() bool {
+		_, err := s.loop.Load(c.ctx, r)
+		return err == nil
+	})
+	s.idle.under[r] = underWay{id: "k1", since: time.Now()}
+	if s.idle.check(c.ctx); len(s.idle.under) > 0 {
+		t.Errorf("after the check: %v", s.idle.under)
 	}
 }
 
