@@ -146,6 +146,7 @@ func TestAFactNeedsItsEntity(t *testing.T) {
 // Which ids each kind needs, and which it checks if they are there: the id field is the first column.
 func TestValidateNamesTheField(t *testing.T) {
 	long := strings.Repeat("x", 129)
+	many := slices.Repeat([]string{"p"}, events.PromptsNamedMax+1)
 	for _, c := range []struct {
 		field string
 		fact  events.Fact
@@ -172,11 +173,14 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"message", events.TurnRequested{Turn: "t", Message: long}},
 		{"compaction", events.TurnRequested{Turn: "t", Compaction: long}},
 		{"prompt", events.TurnRequested{Turn: "t", Prompt: long}},
+		{"prompts", events.TurnRequested{Turn: "t", Prompts: many}},
+		{"prompts", events.TurnRequested{Turn: "t", Prompts: []string{"p", long}}},
 		{"options", events.TurnRequested{Turn: "t", Options: make([]byte, events.OptionsBytesMax+1)}},
 		{"turn", events.TurnStarted{}},
 		{"of_turn", events.TurnStarted{Turn: "t", OfTurn: long}},
 		{"message", events.TurnStarted{Turn: "t", Message: long}},
 		{"prompt", events.TurnStarted{Turn: "t", Prompt: long}},
+		{"prompts", events.TurnStarted{Turn: "t", Prompts: many}},
 		{"options", events.TurnStarted{Turn: "t", Options: make([]byte, events.OptionsBytesMax+1)}},
 		{"turn", events.TurnCompleted{}},
 		{"turn", events.TurnFailed{}},

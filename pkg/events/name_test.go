@@ -242,6 +242,9 @@ func TestParsingRefuses(t *testing.T) {
 	due := func(s string) error { _, _, err := c.ParseDue(s); return err }
 	document := func(s string) error { _, err := events.ParseSessionKey(s); return err }
 	lease := func(s string) error { _, _, _, err := events.ParseLeaseKey(s); return err }
+	view := func(s string) error { _, err := events.ParseViewKey(s); return err }
+	object := func(s string) error { _, err := events.ParseObjectName(s); return err }
+	digest := strings.Repeat("0", 64)
 	for _, q := range []struct {
 		name  string
 		parse func(string) error
@@ -254,6 +257,10 @@ func TestParsingRefuses(t *testing.T) {
 		{"documents", document, []string{"", "session.h", "session.h.s.x", "work.h.s", "session.h.", "session..s"}},
 		{"leases", lease, []string{"", "ticket.h", "ticket.h.1", "harness.h", "harness.h.1.x", "harness.h.é",
 			"service..i"}},
+		{"views", view, []string{"", "work", "work.h", "work.h.s.x", "blocker.h.r.s", "blocker.h.r.s.p.x",
+			"session.h.s", "a.h.r.s.p", "work.h.=2e"}},
+		{"objects", object, []string{"", "h", "h.s", "h.s." + digest[1:], "h.s." + digest + "0", "h.s.x." + digest,
+			"h.." + digest}},
 	} {
 		for _, input := range q.input {
 			if err := q.parse(input); !errors.Is(err, events.ErrMalformed) {
