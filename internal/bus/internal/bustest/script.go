@@ -24,6 +24,9 @@ type Asked struct {
 // Is says whether the message asks the JetStream API for this.
 func (a Asked) Is(what string) bool { return strings.HasPrefix(a.subject, "$JS.API."+what) }
 
+// Subject is what the message was published on.
+func (a Asked) Subject() string { return a.subject }
+
 // On says whether the message was published on a subject that begins so.
 func (a Asked) On(prefix string) bool { return strings.HasPrefix(a.subject, prefix) }
 
