@@ -29,7 +29,12 @@ const (
 	requestWaitMaxMS   = 10_000  // for one request, when the caller's context has no deadline
 	headerBytesMax     = 8 << 10 // of one request, as they are encoded
 	serviceStopGraceMS = 2_000   // for requests in progress when ctx ends
+	serviceStopReplyMS = 500     // for their refusals after that
 )
+
+// headerWait is the header of a request with how long its asker waits for the reply, in whole milliseconds. Nothing is
+// done for it after that. It can only shorten the time of a verb. Another value than a number of at least 1 is ignored.
+const headerWait = "Hf-Wait-Ms"
 
 // Endpoint answers the requests of one verb.
 type Endpoint struct {
@@ -38,8 +43,9 @@ type Endpoint struct {
 	// Handle gets the request's body and returns the reply's. A *[events.Refusal] in its error's chain is the reply;
 	// any other error is a 503 with its text. It is called concurrently.
 	Handle func(ctx context.Context, body []byte) ([]byte, error)
-	// TimeMax is when Handle's ctx ends, after the request arrived. A request that waited so long for a place gets 503,
-	// and Handle is not called. Default: 10 s, as callers wait by default.
+	// TimeMax is when Handle's ctx ends, after the request arrived, or before if the caller waits for less time. A
+	// request that waited so long for a place gets 503, and Handle is not called. Default: 10 s, as callers wait by
+	// default.
 	TimeMax time.Duration
 }
 
@@ -56,8 +62,8 @@ type Services struct {
 func New(conn *core.Conn) *Services { return &Services{conn: conn} }
 
 // Serve answers the requests of the micro service holdfast-<service>, together with all other processes that do, until
-// ctx ends. Requests in progress are then finished. It survives the broker's restarts. It fails if the service cannot
-// be registered. A verb is one token of a subject.
+// ctx ends. Requests in progress are then finished, for 2 s; those that take longer are ended and refused with 503. It
+// survives the broker's restarts. It fails if the service cannot be registered. A verb is one token of a subject.
 //
 // A request is handled only if it was published to the service's own subjects and names an inbox for the reply. A
 // message that a stream delivered is dropped, and so is a request with any other reply subject: the broker lets a
@@ -83,17 +89,33 @@ func (rs *Services) Serve(ctx context.Context, service, version, description str
 	rs.conn.Log.Info().Str("service", service).Msg("serving")
 	<-ctx.Done()
 	err = drain(subs)
-	grace, cancel := context.WithTimeout(life, serviceStopGraceMS*time.Millisecond)
-	defer cancel()
-	select {
-	case <-s.places.end():
-	case <-grace.Done():
+	if !s.finish(end) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) && rs.conn.NC.IsConnected() {
 		return core.Translate("stop serving "+service, err)
 	}
 	return nil
+}
+
+// finish waits for the requests in progress, and ends those that take too long: their callers would wait for a process
+// that is gone. It reports whether all of them were finished in time.
+func (s *server) finish(end func()) bool {
+	idle := s.places.end()
+	grace := time.NewTimer(serviceStopGraceMS * time.Millisecond)
+	defer grace.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-grace.C:
+	}
+	end()
+	grace.Reset(serviceStopReplyMS * time.Millisecond)
+	select {
+	case <-idle:
+	case <-grace.C:
+	}
+	return false
 }
 
 // server is one call of Serve.
@@ -159,15 +181,18 @@ func (s *server) take(ctx, life context.Context, m *nats.Msg) {
 		return
 	}
 	// decoded headers take many times their size, so a job does not keep the message
-	to, body := m.Reply, m.Data
-	stopping := func() {
-		s.reply(to, nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
-	}
+	to, body, until := m.Reply, m.Data, arrived.Add(allowed(ep, m.Header))
+	stopping := func() { s.reply(to, nil, s.stopping()) }
 	run := func() {
 		started := time.Now()
-		out, err := s.handle(life, ep, who, body, arrived)
+		ctx, cancel := context.WithDeadline(life, until)
+		defer cancel()
+		out, err := s.handle(ctx, ep, who, body, arrived)
 		s.found.count(verb, who.Class != "", time.Since(started), err)
-		s.reply(to, out, err)
+		if _, refused := errors.AsType[*events.Refusal](err); err != nil && !refused && life.Err() != nil {
+			err = s.stopping()
+		}
+		s.deliver(ctx, to, out, err)
 	}
 	switch {
 	case s.places.enter(who, job{bytes: m.Size() + jobBytes, run: run, refuse: stopping}):
@@ -179,18 +204,30 @@ func (s *server) take(ctx, life context.Context, m *nats.Msg) {
 	}
 }
 
+// stopping is the refusal of a request that this process does not finish.
+func (s *server) stopping() error {
+	return events.Unavailable("the " + s.service + " service is stopping: ask again")
+}
+
 // headerBytes returns the size of the headers of a received message, as they are encoded.
 func headerBytes(m *nats.Msg) int { return m.Size() - len(m.Data) - len(m.Subject) - len(m.Reply) }
 
+// allowed returns how long a request may take: as long as its verb takes, and no longer than its asker waits.
+func allowed(ep Endpoint, h nats.Header) time.Duration {
+	wait, err := strconv.ParseInt(h.Get(headerWait), 10, 64)
+	if most := ep.timeMax(); err != nil || wait < 1 || wait > most.Milliseconds() {
+		return most
+	}
+	return time.Duration(wait) * time.Millisecond
+}
+
 // handle completes the body with the asker and calls the endpoint. The time of a request is that since it arrived here:
 // nothing runs for a caller that no longer waits.
-func (s *server) handle(life context.Context, ep Endpoint, who signer, body []byte, arrived time.Time) ([]byte, error) {
-	if waited := time.Since(arrived); waited >= ep.timeMax() {
-		return nil, events.Unavailable(fmt.Sprintf("the request waited for %s, and the %s service allows %s: ask again",
-			waited.Round(time.Millisecond), s.service, ep.timeMax()))
+func (s *server) handle(ctx context.Context, ep Endpoint, who signer, body []byte, arrived time.Time) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, events.Unavailable(fmt.Sprintf("the request waited for %s in the %s service: ask again",
+			time.Since(arrived).Round(time.Millisecond), s.service))
 	}
-	ctx, cancel := context.WithDeadline(life, arrived.Add(ep.timeMax()))
-	defer cancel()
 	ctx = WithAsker(ctx, events.Asker(who))
 	body, err := who.sign(body)
 	if err != nil {
@@ -229,8 +266,18 @@ func refusalFor(err error) *events.Refusal {
 // statusLogBehind is the status of a refusal about a session whose last commits the log has lost.
 const statusLogBehind = "log-behind"
 
-// reply sends the reply.
-func (s *server) reply(to string, body []byte, err error) {
+// deliver sends the reply to a request. Without a connection it waits for the broker as long as the caller waits: a
+// reply that is dropped is one that the caller waits for until its time ends.
+func (s *server) deliver(ctx context.Context, to string, body []byte, err error) {
+	for s.reply(to, body, err) {
+		if s.conn.AwaitConnected(ctx) != nil {
+			return
+		}
+	}
+}
+
+// reply sends the reply. It reports whether the broker is away, so that it was not sent.
+func (s *server) reply(to string, body []byte, err error) (away bool) {
 	m := &nats.Msg{Subject: to, Data: body}
 	if err != nil {
 		r := refusalFor(err)
@@ -240,10 +287,12 @@ func (s *server) reply(to string, body []byte, err error) {
 			micro.ErrorCodeHeader: {strconv.Itoa(r.Code)},
 		}
 	}
+	failed := s.conn.NC.PublishMsg(m)
 	// the caller times out and asks again
-	if err := s.conn.NC.PublishMsg(m); err != nil {
-		s.conn.Log.Debug().Str("service", s.service).AnErr("err", err).Msg("reply not sent")
+	if failed != nil {
+		s.conn.Log.Debug().Str("service", s.service).AnErr("err", failed).Msg("reply not sent")
 	}
+	return errors.Is(failed, nats.ErrReconnectBufExceeded)
 }
 
 // Request sends a request to a service: req is sent as JSON, the reply decoded into reply (nil: ignored). A refusal is
@@ -289,6 +338,17 @@ func (rs *Services) Request(ctx context.Context, service, verb string, req, repl
 	return nil
 }
 
+// withWait returns a request that says how long its caller waits. The context has a deadline.
+func withWait(ctx context.Context, subject string, body []byte) *nats.Msg {
+	m := &nats.Msg{Subject: subject, Data: body}
+	if until, has := ctx.Deadline(); has {
+		// at least 1: a request whose time is over is not sent
+		left := max(1, time.Until(until).Milliseconds())
+		m.Header = nats.Header{headerWait: {strconv.FormatInt(left, 10)}}
+	}
+	return m
+}
+
 // ask sends one request when the broker is reachable.
 func (rs *Services) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	if err := rs.conn.AwaitConnected(ctx); err != nil {
@@ -319,7 +379,7 @@ func (rs *Services) ask(ctx context.Context, subject string, body []byte) (*nats
 			}
 		}
 	}()
-	m, err := rs.conn.NC.RequestWithContext(ctx, subject, body)
+	m, err := rs.conn.NC.RequestMsgWithContext(ctx, withWait(ctx, subject, body))
 	switch {
 	case err == nil:
 		return m, nil
