@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -762,6 +763,57 @@ func TestHarnessesTakeTurnsApart(t *testing.T) {
 	a.of[events.Ref{Harness: "one", Session: "s"}] = &waiting{}
 	if got := due(); len(got) != 1 || got[0].Harness != "one" {
 		t.Errorf("beside a harness with many sessions: %v", got)
+	}
+}
+
+// TestWhatIsRememberedOfSessionsApartIsBounded: harnesses and sessions without number leave no more in memory than the
+// limits, and everything that comes later is remembered.
+func TestWhatIsRememberedOfSessionsApartIsBounded(t *testing.T) {
+	a, next := newApart(), time.Hour
+	for i := range servedMax + 1 {
+		r := events.Ref{Harness: fmt.Sprint("h", i), Session: "s"}
+		a.of[r] = &waiting{}
+		if due := a.due(at0, &next); len(due) != 1 || due[0] != r {
+			t.Fatalf("due are %v, want %s", due, r)
+		}
+		a.leave(r.Harness)
+		delete(a.of, r)
+		if n := len(a.served); n > servedMax || a.served[r.Harness] == 0 {
+			t.Fatalf("the turns of %d harnesses, that of %s is %d", n, r.Harness, a.served[r.Harness])
+		}
+	}
+	for i := range pastMax + 1 {
+		r := events.Ref{Harness: "h1", Session: fmt.Sprint("s", i)}
+		a.passed(r, 7)
+		if n := len(a.past); n > pastMax || a.past[r] != 7 {
+			t.Fatalf("the places of %d sessions, that of %s is %d", n, r, a.past[r])
+		}
+	}
+}
+
+// TestThePromptsOfASessionApartAreBounded: of the prompts that end in a session that is folded apart, as many are kept
+// as the limit, and the prompts of the commit that reaches it.
+func TestThePromptsOfASessionApartAreBounded(t *testing.T) {
+	w := newWorld(t)
+	c := &catcher{f: w.folder(), note: Aside{Ref: ref}, st: session.New(ref)}
+	for seq := uint64(1); seq <= 2; seq++ {
+		c.ended = make([]string, asideEndedMax-2+int(seq))
+		prompt := fmt.Sprint("p", seq)
+		m := events.Commit{Ref: ref, Seq: seq, Writer: events.WriterHarness, At: at0, Events: []events.Event{
+			events.New("ask", events.HarnessSource("h1", "1"), ref, 1, at0, events.PromptRequested{Prompt: prompt,
+				PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}),
+			events.New("end", events.HarnessSource("h1", "1"), ref, 1, at0,
+				events.PromptWithdrawn{Prompt: prompt})}}
+		if seq == 1 {
+			m.Events = slices.Insert(m.Events, 0, events.New("open", events.HarnessSource("h1", "1"), ref, 1, at0,
+				events.SessionOpened{Incarnation: "1"}))
+		}
+		if err := c.apply(t.Context(), &m, true); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(c.ended); n != asideEndedMax || len(c.feed) != int(seq) {
+			t.Errorf("%d prompts are kept, want %d, of %d commits", n, asideEndedMax, len(c.feed))
+		}
 	}
 }
 

@@ -79,6 +79,36 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	}
 }
 
+// TestEntriesAreRemovedWithoutDocumentAndLog: an entry stays while its session has a document, which may have been
+// stored since the listing, or a log, from which the survey makes the document.
+func TestEntriesAreRemovedWithoutDocumentAndLog(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	st, rev, err := loadDoc(t.Context(), w.bus.KV, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent := events.WorkKey(events.Ref{Harness: "h1", Session: "absent"})
+	if _, err := w.bus.KV.Store(t.Context(), kv.State, absent, []byte(`{"harness":"h1","session":"absent"}`),
+		0); err != nil {
+		t.Fatal(err)
+	}
+	have := map[events.Ref]map[string]shown{ref: {st.BlockerKey("p1"): {}}}
+	if n, err := l.removeOrphans(t.Context(), have, nil); n != 0 || err != nil || w.load(st.BlockerKey("p1")) == nil {
+		t.Errorf("beside a document that is not listed: %d removed, %v", n, err)
+	}
+	if err := w.bus.KV.Delete(t.Context(), kv.State, events.SessionKey(ref), rev); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.compare(t.Context()); n != 1 || err != nil {
+		t.Errorf("compared: %d, %v", n, err)
+	}
+	if w.load(st.BlockerKey("p1")) == nil || w.load(absent) != nil {
+		t.Errorf("with a log: %s; without: %s", w.load(st.BlockerKey("p1")), w.load(absent))
+	}
+}
+
 func TestWhatWasSettledMayHaveExpired(t *testing.T) {
 	st := session.New(ref)
 	at := time.Unix(1000, 0)

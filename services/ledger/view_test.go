@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -119,6 +120,25 @@ func TestRebuildHasTimeForManySessions(t *testing.T) {
 	cancel()
 	if reply, err := l.rebuild(short, request.Rebuild{}); err == nil {
 		t.Errorf("cut off, and it says: %+v", reply)
+	}
+}
+
+// TestARebuildNamesAPartOfWhatFailed: the reply fits into a message, whatever the number of sessions.
+func TestARebuildNamesAPartOfWhatFailed(t *testing.T) {
+	w := newWorld(t)
+	b := natstest.Bus(t, w.server)
+	l, err := New(b, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	refs := map[events.Ref]bool{}
+	for i := range failedMax + 1 {
+		refs[events.Ref{Harness: "h1", Session: fmt.Sprint("s", i)}] = true
+	}
+	var reply request.Rebuilt
+	if err := l.rebuildAll(t.Context(), refs, false, &reply); err != nil || len(reply.Failed) != failedMax {
+		t.Errorf("%d of %d are named, %v", len(reply.Failed), len(refs), err)
 	}
 }
 
