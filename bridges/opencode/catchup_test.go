@@ -380,12 +380,15 @@ func (st *stage) send() (last string) {
 	return was.LastTurn.ID
 }
 
-// untilPolled waits until the bridge has looked a few times at what sessions do.
+// untilPolled waits until the bridge has looked a few times at what sessions do. It can be called in a goroutine.
 func (st *stage) untilPolled() {
-	reached := make(chan struct{})
+	reached, late := make(chan struct{}), time.NewTimer(time.Minute)
+	defer late.Stop()
 	st.set(func() { st.enough, st.reached = st.polls+5, reached })
 	select {
 	case <-reached:
+	case <-late.C:
+		st.t.Error("the bridge does not look at what sessions do")
 	case <-st.t.Context().Done():
 	}
 }

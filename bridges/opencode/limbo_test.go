@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
@@ -18,31 +19,18 @@ func (st *stage) nextProcess() (seen func()) {
 	return func() { st.set(func() { delete(st.refuse, "GET /mcp") }) }
 }
 
-// untilRead waits until the bridge has read a few times at what sessions do.
-func (st *stage) untilRead() {
-	st.t.Helper()
-	reads := func() (n int) {
-		st.set(func() { n = st.polls })
-		return n
-	}
-	enough := reads() + 5
-	natstest.Until(st.t, "the bridge has read a few times", func() bool { return reads() >= enough })
-}
-
 // TestDriveCompactionOfAnotherProcess: another process than the one that was asked for a summary says nothing of that
 // summary. The compaction fails with the process that was asked.
 func TestDriveCompactionOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	st := compacted(t, "", nil)
-	st.run("ses_1", firstMessage, "call_1", "bash")
-	st.finish("ses_1", firstMessage, "call_1")
-	st.until("ses_1", "the turn completed", completed)
+	st.idle()
 	st.compactNow("ses_1")
 	st.until("ses_1", "the compaction runs", func(s *fold.State) bool {
 		return len(st.made("summarize")) == 1 && s.Compaction != nil && s.Compaction.State == fold.CompactionRunning
 	})
 	seen := st.nextProcess()
-	st.untilRead()
+	st.untilPolled()
 	s := st.until("ses_1", "the session is read", func(*fold.State) bool { return true })
 	if s.LastCompaction != nil {
 		t.Errorf("before the next process is known the compaction ended: %+v", s.LastCompaction)
@@ -67,12 +55,10 @@ func TestDriveCompactionOfAnotherProcess(t *testing.T) {
 func TestDriveCompactionAtAnotherProcess(t *testing.T) {
 	t.Parallel()
 	st := compacted(t, "A summary of all.", nil)
-	st.run("ses_1", firstMessage, "call_1", "bash")
-	st.finish("ses_1", firstMessage, "call_1")
-	st.until("ses_1", "the turn completed", completed)
+	st.idle()
 	seen := st.nextProcess()
 	st.compactNow("ses_1")
-	st.untilRead()
+	st.untilPolled()
 	if got := st.made("summarize"); len(got) > 0 {
 		t.Errorf("a process that is not known was asked: %q", got)
 	}
@@ -89,14 +75,12 @@ func TestLiveTurnAtAnotherProcess(t *testing.T) {
 	st.idle()
 	seen := st.nextProcess()
 	st.replyWith("more")
-	st.untilRead()
+	st.untilPolled()
 	if got := st.made("prompt_async"); len(got) > 0 {
 		t.Errorf("a process that is not known got %q", got)
 	}
 	seen()
-	st.until("ses_1", "the turn completed", func(s *fold.State) bool {
-		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
-	})
+	st.until("ses_1", "the turn completed", nextCompleted)
 	if got := st.made("POST", "prompt_async"); len(got) != 1 {
 		t.Errorf("sent: %q", got)
 	}
@@ -113,9 +97,9 @@ func TestLiveTurnWhoseProcessDies(t *testing.T) {
 	st.replyWith("more")
 	natstest.Until(t, "the message is taken", func() bool { return len(st.made("prompt_async")) == 1 })
 	// the bridge has seen that it runs
-	st.untilRead()
+	st.untilPolled()
 	seen := st.nextProcess()
-	st.untilRead()
+	st.untilPolled()
 	s := st.until("ses_1", "the session is read", func(*fold.State) bool { return true })
 	if s.Turn == nil {
 		t.Errorf("before the next process is known the turn ended: %+v", s.LastTurn)
@@ -128,6 +112,32 @@ func TestLiveTurnWhoseProcessDies(t *testing.T) {
 	if l := s.LastTurn; l.Outcome == fold.OutcomeFailed && l.Error.Kind == failure.RuntimeNotReady {
 		t.Errorf("the turn %+v", l)
 	}
+}
+
+// TestLiveCompareWithAnotherProcess: a session that runs nothing in another process has not ended its turn. It is
+// compared when the process is known.
+func TestLiveCompareWithAnotherProcess(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.bridge()
+	st.run("ses_1", firstMessage, "call_1", "bash")
+	st.until("ses_1", "a turn runs", func(s *fold.State) bool { return s.Turn != nil && len(s.Tools) == 1 })
+	l := st.follower.serving.Load()
+	var busy map[string]bool
+	var mcp object
+	st.set(func() { busy, mcp, st.busy, st.mcp = st.busy, st.mcp, map[string]bool{}, object{} })
+	if err := st.follower.catchUpOne(t.Context(), l, "ses_1", false); !errors.Is(err, errAnother) {
+		t.Errorf("one session: %v", err)
+	}
+	if err := st.follower.compareAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := st.until("ses_1", "the session is read", func(*fold.State) bool { return true }); s.Turn == nil {
+		t.Errorf("the turn ended: %+v", s.LastTurn)
+	}
+	st.set(func() { st.busy, st.mcp = busy, mcp })
+	st.finish("ses_1", firstMessage, "call_1")
+	st.until("ses_1", "the turn completed", completed)
 }
 
 // TestLiveDisposed: a server that disposes an instance forgets its prompts and its mark, and keeps the connection. The
@@ -144,7 +154,7 @@ func TestLiveDisposed(t *testing.T) {
 		t.Helper()
 		natstest.Until(t, "the bridge has connected again", func() bool {
 			st.emit("server.heartbeat", object{})
-			return st.connections() == n
+			return st.connections() >= n
 		})
 	}
 	st.emit("server.instance.disposed", object{"directory": "/elsewhere"})
@@ -153,9 +163,7 @@ func TestLiveDisposed(t *testing.T) {
 	st.emit("server.instance.disposed", object{"directory": "/w"})
 	connected(3)
 	st.replyWith("more")
-	s := st.until("ses_1", "the turn completed", func(s *fold.State) bool {
-		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
-	})
+	s := st.until("ses_1", "the turn completed", nextCompleted)
 	if s.Incarnation == first {
 		t.Errorf("the session is still that of incarnation %s", first)
 	}

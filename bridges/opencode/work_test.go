@@ -237,6 +237,11 @@ func (st *stage) idle() {
 	st.until("ses_1", "the turn ended", completed)
 }
 
+// nextCompleted reports whether a turn has completed after that of [stage.idle].
+func nextCompleted(s *fold.State) bool {
+	return completed(s) && s.LastTurn.Message != "msg_000000000001x"
+}
+
 // count returns how many facts of a kind a session has.
 func (st *stage) count(session, kind string) (n int) {
 	st.t.Helper()
@@ -496,9 +501,7 @@ func TestLiveSendToAnotherProcess(t *testing.T) {
 		t.Errorf("another process got %q", got)
 	}
 	st.set(func() { delete(st.refuse, "GET /mcp") })
-	st.until("ses_1", "the turn completed", func(s *fold.State) bool {
-		return completed(s) && s.LastTurn.Message != "msg_000000000001x"
-	})
+	st.until("ses_1", "the turn completed", nextCompleted)
 	if got := st.made("POST", "prompt_async"); len(got) != 1 {
 		t.Errorf("sent: %q", got)
 	}
