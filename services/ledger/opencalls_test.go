@@ -75,14 +75,10 @@ func byReflection(t *testing.T, st *session.State) time.Duration {
 	return time.Since(began)
 }
 
-func median(took []time.Duration) time.Duration {
-	took = slices.Sorted(slices.Values(took))
-	return took[len(took)/2]
-}
-
 // TestACommitAppearsBesideManyOpenCalls: a commit of a session with the greatest number of open calls took 62 ms to
 // appear, a hundred times as long as with one open call. It takes less than 20 times as long. The difference is less
 // than the time in which encoding/json writes and reads the document once, a measure of the machine in the same run.
+// The shortest time of many counts: beside other tests most of them contain the work of others.
 func TestACommitAppearsBesideManyOpenCalls(t *testing.T) {
 	const calls, rounds, ratioMax = 999, 40, 20
 	w := newWorld(t)
@@ -113,8 +109,8 @@ func TestACommitAppearsBesideManyOpenCalls(t *testing.T) {
 			}
 			machines = append(machines, byReflection(t, st))
 		}
-		of, with, machine := median(a.took[few]), median(a.took[many]), median(machines)
-		t.Logf("median %s with 1 call, %s with %d; encoding/json takes %s", of, with, calls, machine)
+		of, with, machine := slices.Min(a.took[few]), slices.Min(a.took[many]), slices.Min(machines)
+		t.Logf("at least %s with 1 call, %s with %d; encoding/json takes %s", of, with, calls, machine)
 		if with > ratioMax*of || with-of > machine {
 			return fmt.Errorf("a commit takes %s with 1 call, %s with %d; encoding/json takes %s", of, with, calls,
 				machine)
