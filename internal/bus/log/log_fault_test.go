@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
@@ -380,6 +384,52 @@ func TestAnEventThatCannotBeFed(t *testing.T) {
 		log.Fed{Ref: bustest.Session, Seq: 1, Events: []events.Event{odd}}).Wait(
 		bustest.Within(t, bustest.Patience)); err == nil {
 		t.Error("it is fed")
+	}
+}
+
+// TestAnIDInProcess: the leader of the feed has lost a message that it had proposed, and refuses its id for minutes.
+// The message is fed with the next id. An id that is in process for a moment is sent again as it is.
+func TestAnIDInProcess(t *testing.T) {
+	for name, x := range map[string]struct {
+		refusals map[string]int // by what follows the id; then it is stored
+		want     []string
+	}{
+		"in process only": {map[string]int{"": 3}, []string{"", "", "", ""}},
+		"a lost message":  {map[string]int{"": 100}, []string{"", "", "", "", ".again"}},
+		"two of them": {map[string]int{"": 100, ".again": 100},
+			[]string{"", "", "", "", ".again", ".again", ".again", ".again", ".again.again"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var sent []string
+			id := ""
+			b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Reply {
+				if !a.On("hf.feed.") {
+					return bustest.Silence
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if id == "" {
+					id = a.Header(jetstream.MsgIDHeader)
+				}
+				end := strings.TrimPrefix(a.Header(jetstream.MsgIDHeader), id)
+				sent = append(sent, end)
+				if x.refusals[end]--; x.refusals[end] >= 0 {
+					return bustest.InProcess
+				}
+				return bustest.OneReply(`{"stream":"HF_FEED","seq":1}`)
+			}).Open()
+			if _, err := b.Log.Feed(bustest.Within(t, bustest.Patience), log.Fed{Ref: bustest.Session, Seq: 1,
+				Events: []events.Event{bustest.Fact("a", bustest.Session)}}).Wait(
+				bustest.Within(t, bustest.Patience)); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(sent, x.want) {
+				t.Errorf("sent %q, want %q", sent, x.want)
+			}
+		})
 	}
 }
 

@@ -30,6 +30,13 @@ func (a Asked) Subject() string { return a.subject }
 // On says whether the message was published on a subject that begins so.
 func (a Asked) On(prefix string) bool { return strings.HasPrefix(a.subject, prefix) }
 
+// Header is the value of a header of the message, "" without it.
+func (a Asked) Header(name string) string {
+	_, rest, _ := strings.Cut(a.header, "\r\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return strings.TrimSpace(value)
+}
+
 // Decode reads the body as JSON.
 func (a Asked) Decode(t testing.TB, to any) {
 	t.Helper()
@@ -51,6 +58,7 @@ var (
 	NotFound  = []Reply{{Body: `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`}}
 	NoStream  = []Reply{{Body: `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`}}
 	Trouble   = []Reply{{Body: `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`}}
+	InProcess = []Reply{{Body: `{"error":{"code":409,"err_code":10158,"description":"id is in process"}}`}}
 	InFlight  = []Reply{{Body: `{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`}}
 	WrongLast = []Reply{{Body: `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}`}}
 )

@@ -73,6 +73,7 @@ const (
 	codeStoreFailed        = 10077 // the reason is in its text: "maximum … exceeded" for a limit of the stream
 	codeStreamOffline      = 10118
 	codeConsumerOffline    = 10119
+	codeIDInProcess        = 10158 // a message of this id is proposed, and not stored yet
 	codeGuardNotReady      = 10163 // another write under the same guard is in flight
 	codeStreamOfflineWhy   = 10194
 	codeConsumerOfflineWhy = 10195
@@ -161,6 +162,13 @@ func kindOfCode(e *jetstream.APIError) error {
 func NoStream(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
+}
+
+// idInProcess reports whether a message was refused because one of its id is proposed. It may be lost: the leader
+// forgets the id then only with the window for duplicates, or with its leadership.
+func idInProcess(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeIDInProcess
 }
 
 // inFlight reports whether a write was refused because another one with its guard is in flight. That says nothing about

@@ -47,19 +47,40 @@ func (c *Conn) Put(ctx context.Context, op, stream string, m *nats.Msg) (uint64,
 	}
 }
 
-// Repeat waits for a publish with a message id and sends it again as long as its outcome is unknown.
+// idRefusalsMax is how often an id is refused because it is in process until the message is sent with another one.
+const idRefusalsMax = 4
+
+// Repeat waits for a publish with a message id and sends it again as long as its outcome is unknown. The leader of a
+// stream with several copies may lose what it has proposed, and refuses the id until the window for duplicates has
+// passed. The message gets another id then, so it may be stored twice. Sent again later, it gets the same ids.
 func (c *Conn) Repeat(ctx context.Context, op string, msg *nats.Msg, s Sent) error {
-	pace := NewBackoff()
+	pace, refusals := NewBackoff(), 0
 	for {
 		_, err := c.Ack(ctx, s)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || c.NC.IsClosed() || !Pause(ctx, pace.NextBackOff()) {
+		held := idInProcess(err)
+		if !held && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || c.NC.IsClosed() ||
+			!Pause(ctx, pace.NextBackOff()) {
 			return fmt.Errorf("%s: %w", op, err)
+		}
+		if held {
+			refusals++
+		}
+		if held && refusals%idRefusalsMax == 0 {
+			msg = withNextID(msg)
 		}
 		s = c.Send(ctx, msg)
 	}
+}
+
+// withNextID returns a message with the id that follows its own.
+func withNextID(msg *nats.Msg) *nats.Msg {
+	next := *msg
+	next.Header = maps.Clone(msg.Header)
+	next.Header.Set(jetstream.MsgIDHeader, msg.Header.Get(jetstream.MsgIDHeader)+".again")
+	return &next
 }
 
 // APIPrefix begins the subjects of the JetStream API.
