@@ -113,7 +113,10 @@ func (w *world) tries(address, password string) error {
 	w.t.Helper()
 	// its certificate is valid for the transport
 	f := w.folder("harness-" + attacker)
-	b, err := bus.Open(w.t.Context(), bus.Config{URL: "tls://harness-" + newcomer + "@" + address,
+	// a connection that is made while the broker reads its files may get no answers at all
+	ctx, cancel := context.WithTimeout(w.t.Context(), probeTimeout)
+	defer cancel()
+	b, err := bus.Open(ctx, bus.Config{URL: "tls://harness-" + newcomer + "@" + address,
 		PasswordFile: password, TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key",
 		Inbox: events.Inbox("hf", events.ClassHarness, newcomer)})
 	if err == nil {
