@@ -361,6 +361,8 @@ func TestForgetsCalls(t *testing.T) {
 	st.plugged()
 	st.asks("ses_1", "msg_1")
 	st.step("ses_1", "msg_1")
+	// the bridge reads the server when it connects, and a call that it finds then owes nothing
+	st.until("ses_1", "the turn is open", func(s *fold.State) bool { return s.Turn != nil })
 	st.part("ses_1", "a-msg_1", storedTool("p-call_1", "call_1", "bash", "running", nil))
 	natstest.Until(t, "the call owes a question", func() bool { _, others := st.kept(); return others == 1 })
 	st.emit("session.error", object{"sessionID": "ses_1", "error": object{"name": abortedError}})
