@@ -21,7 +21,8 @@ RACE_PACKAGES  = $$($(GO) list ./bridges/... ./cmd/... ./examples/... ./harness/
 # all.
 export CGO_ENABLED := 0
 
-# Packages whose tests have an -update flag: they keep golden files or printed pages.
+# Packages whose tests have an -update flag: they keep golden files or printed pages. Their tests in GOLDEN write them.
+GOLDEN := Test(Calls|Transcripts|Goldens|ConfigReference|DeployedBroker|Help|DecisionIndex|EveryIDIsShown|PagesAreUpToDate|RulesFail|Compare|Diff|FactsAndChanges|Screens|TablesAtFourWidths|WhatIsOwed|Stories|Beside|ChartFiles)
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 # They print what they find in the other packages' files.
 golden_last = ./internal/reference/ ./internal/repolint/
@@ -154,9 +155,9 @@ mutate: ## remove every guard of a package by machine; a test has to notice (PKG
 
 golden: ## write golden files and printed pages again; read the difference
 	$(GO) test -p $(PARALLEL) -parallel $(PARALLEL) -timeout $(TEST_TIME) \
-		$(filter-out $(golden_last) $(golden_kube),$(golden_packages)) -update
-	cd $(golden_kube) && $(GO) test -run TestChartFiles . -update
-	$(GO) test -timeout $(TEST_TIME) $(golden_last) -update
+		-run '^$(GOLDEN)$$' $(filter-out $(golden_last) $(golden_kube),$(golden_packages)) -update
+	cd $(golden_kube) && $(GO) test -run '^$(GOLDEN)$$' . -update
+	$(GO) test -timeout $(TEST_TIME) -run '^$(GOLDEN)$$' $(golden_last) -update
 
 bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
 	$(GO) build -o bin/holdfast ./cmd/holdfast
