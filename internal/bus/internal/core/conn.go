@@ -87,6 +87,7 @@ type Conn struct {
 	Priority  *priority.Gate
 	attempts  attempts
 	isolation isolation
+	answered  bool // JetStream has answered once; set before the connection is used
 	// Syncs waits for a broker that syncs in groups.
 	Syncs *Syncs
 
@@ -139,6 +140,7 @@ func Open(ctx context.Context, cfg Config) (*Conn, error) {
 		c.NC.Close()
 		return nil, err
 	}
+	c.answered = true
 	return c, nil
 }
 

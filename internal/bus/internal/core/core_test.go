@@ -71,6 +71,29 @@ func TestTryingWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// TestAConnectionThatIsNeverAnswered: a broker that reads its files may leave a new connection without answers for ever.
+// The client connects again, to the only broker there is.
+func TestAConnectionThatIsNeverAnswered(t *testing.T) {
+	// it mostly waits
+	t.Parallel()
+	s := bustest.Scripted(t, func(bustest.Asked) []bustest.Reply { return bustest.Silence })
+	answers := s.Account
+	s.Account = bustest.Silence
+	go func() {
+		for range 2 {
+			<-s.Login
+		}
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		s.Account = answers
+	}()
+	c, err := core.Open(bustest.Within(t, bustest.Patience), core.Config{URL: s.Url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.NC.Close()
+}
+
 // Replies arrive on the configured inbox, those of requests, pulls and acknowledgements alike: no other subject is
 // used.
 func TestInbox(t *testing.T) {

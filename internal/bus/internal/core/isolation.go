@@ -43,13 +43,14 @@ func (i *isolation) move(now time.Time, err error) bool {
 }
 
 // observe takes the result of a request to JetStream, and connects to another node of a cluster when this one is
-// isolated. A request that its caller cancelled proves nothing.
+// isolated. A request that its caller cancelled proves nothing. A broker without a cluster is the only one there is, but
+// a connection that it never answered is made again: it may have been made while the broker read its files.
 func (c *Conn) observe(ctx context.Context, err error) {
-	if ctx.Err() != nil || !c.NC.IsConnected() || c.NC.ConnectedClusterName() == "" ||
+	if ctx.Err() != nil || !c.NC.IsConnected() || c.answered && c.NC.ConnectedClusterName() == "" ||
 		!c.isolation.move(time.Now(), err) {
 		return
 	}
-	c.Log.Warn().Str("service", c.Config.Name).AnErr("err", err).Msg("this node does not answer: connecting to another")
+	c.Log.Warn().Str("service", c.Config.Name).AnErr("err", err).Msg("this node does not answer: connecting again")
 	if err := c.NC.ForceReconnect(); err != nil {
 		c.Log.Debug().Str("service", c.Config.Name).AnErr("err", err).Msg("the connection was closed meanwhile")
 	}
