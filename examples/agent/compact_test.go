@@ -224,7 +224,9 @@ func TestKilledWhileCompacting(t *testing.T) {
 	if st.Ignored.Count != 0 || count(w.facts(), "turn.started") != 2 {
 		t.Errorf("%+v %v", st.Ignored.Last, w.facts())
 	}
-	if c := w.conversation(); c[len(c)-1].Content != "Carried on." {
+	// the compaction is tried again behind it, and may have both messages by now
+	c := w.conversation()
+	if last := c[len(c)-1]; last.Content != "Carried on." && !slices.Equal(last.Messages, []string{"m1", "m2"}) {
 		t.Errorf("%+v", c)
 	}
 }
