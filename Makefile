@@ -16,6 +16,8 @@ BENCH     ?=
 ALONE         := cmd/holdfast/form|internal/(permission|reference|repolint|story)
 RACE_PACKAGES  = $$($(GO) list ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./services/... \
 	| grep -v -E '/($(ALONE))$$')
+# The longest of them begin first.
+RACE_LONGEST  := ./harness ./cmd/holdfast ./bridges/opencode ./bridges/acp ./services/ledger ./internal/embed
 
 # The program is built without cgo, and so is everything here but the race detector: one build of each package serves
 # all.
@@ -102,7 +104,8 @@ lint: ## golangci-lint, pinned
 	cd test/kube/cluster && $(GO) run $(GOLANGCI_LINT) run
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race $(UNVETTED) -timeout $(TEST_TIME) $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race $(UNVETTED) -p $(CORES) -parallel $(PARALLEL) -timeout $(TEST_TIME) \
+		$(RACE_LONGEST) $(RACE_PACKAGES)
 
 grouped: ## tests of the log, the buckets and the objects at a broker that syncs in groups
 	HOLDFAST_TEST_GROUPED=1 $(GO) test $(UNVETTED) -timeout $(TEST_TIME) ./internal/bus/log ./internal/bus/kv \
