@@ -71,7 +71,7 @@ func TestTryingWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatIsNeverAnswered: a broker that reads its files may leave a new connection without answers for ever.
+// TestAConnectionThatIsNeverAnswered: a broker that reads its files may leave a new connection without answers.
 // The client connects again, to the only broker there is.
 func TestAConnectionThatIsNeverAnswered(t *testing.T) {
 	// it mostly waits

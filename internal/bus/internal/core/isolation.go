@@ -43,8 +43,8 @@ func (i *isolation) move(now time.Time, err error) bool {
 }
 
 // observe takes the result of a request to JetStream, and connects to another node of a cluster when this one is
-// isolated. A request that its caller cancelled proves nothing. A broker without a cluster is the only one there is, but
-// a connection that it never answered is made again: it may have been made while the broker read its files.
+// isolated. A request that its caller cancelled proves nothing. A broker without a cluster is the only one there is.
+// Even so, a connection that it never answered is made again: it may have been made while the broker read its files.
 func (c *Conn) observe(ctx context.Context, err error) {
 	if ctx.Err() != nil || !c.NC.IsConnected() || c.answered && c.NC.ConnectedClusterName() == "" ||
 		!c.isolation.move(time.Now(), err) {
