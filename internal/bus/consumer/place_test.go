@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -18,13 +19,25 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// resetBy sends the request that the broker would deliver for a user whose push consumer names its subject.
+// resetTryMS limits one attempt of resetBy. The broker names a new consumer before it subscribes to its resets. A reset
+// between the two is never answered.
+const resetTryMS = 5_000
+
+// resetBy sends the request that the broker would deliver for a user whose push consumer names its subject. A request
+// that is not answered has not reset anything, so it is sent again.
 func resetBy(t *testing.T, nc *nats.Conn, body string) {
 	t.Helper()
-	m, err := nc.Request("$JS.API.CONSUMER.RESET.HF_LOG."+bustest.LedgerSource.Durable, []byte(body), bustest.Patience)
-	if err != nil || strings.Contains(string(m.Data), `"error"`) {
-		t.Fatalf("%v %s", err, m.Data)
-	}
+	subject := "$JS.API.CONSUMER.RESET.HF_LOG." + bustest.LedgerSource.Durable
+	natstest.Until(t, "the broker to reset the consumer", func() bool {
+		m, err := nc.Request(subject, []byte(body), resetTryMS*time.Millisecond)
+		if errors.Is(err, nats.ErrTimeout) {
+			return false
+		}
+		if err != nil || strings.Contains(string(m.Data), `"error"`) {
+			t.Fatalf("%v %v", err, m)
+		}
+		return true
+	})
 }
 
 // A consumer that a foreign request has reset is moved back by its active process. Nothing is skipped.
