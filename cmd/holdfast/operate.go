@@ -19,7 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
-// rebuildTimeout is the time limit of a rebuild without --timeout: it reads the whole log.
+// rebuildTimeout is the time limit of one part of a rebuild without --timeout: a ledger of an older version does all in
+// one, and reads the whole log.
 const rebuildTimeout = 10 * time.Minute
 
 // repairCommand prepares a command for operators.
@@ -34,30 +35,44 @@ func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, 
 var errKept = errors.New("rebuild: the log has lost commits that documents have folded: these documents " +
 	"stand as they are")
 
+// rebuildLimit is how many sessions the command rebuilds with one request.
+const rebuildLimit = 200
+
 func rebuildCommand(a *app) *cobra.Command {
 	var acceptLoss bool
+	var after string
 	cmd := a.repairCommand("rebuild [S]", "Rebuild documents and views from the log",
 		"Rebuild all documents and views, or those of one session, from the log alone, while everything runs. On a "+
 			"healthy cell nothing changes. "+
 			"A document that is ahead of the log is kept, and the command fails: write the rest to files with "+
 			"`holdfast rescue` first, "+
-			"and then accept the loss with --accept-loss.",
+			"and then accept the loss with --accept-loss. "+
+			"All documents are rebuilt in parts. A rebuild that was interrupted prints the command that continues it.",
 		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42",
-		"holdfast rebuild --accept-loss")
+		"holdfast rebuild --accept-loss", "holdfast rebuild --after log.5120")
 	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false,
 		"also overwrite or remove documents that are ahead of the log")
+	cmd.Flags().StringVar(&after, "after", "", "continue a rebuild of all at this `place`, which it has printed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
 			a.patience = rebuildTimeout
 		}
+		if after != "" && len(args) > 0 {
+			return usage(cmd, "--after continues a rebuild of all sessions, not of one")
+		}
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			reply, err := call(ctx, a, b.Services, request.LedgerRebuild, "rebuilding",
-				request.Rebuild{Harness: r.Harness, Session: r.Session, AcceptLoss: acceptLoss})
-			if err != nil {
+			q := request.Rebuild{Harness: r.Harness, Session: r.Session, AcceptLoss: acceptLoss, After: after}
+			if q.Session == "" {
+				q.Limit = rebuildLimit
+			}
+			reply, err := a.rebuildParts(q, func(doing string, q request.Rebuild) (request.Rebuilt, error) {
+				return call(ctx, a, b.Services, request.LedgerRebuild, doing, q)
+			})
+			if err != nil && reply.Next == "" {
 				return err
 			}
-			if err := a.printRebuilt(reply); err != nil {
-				return err
+			if failed := a.printRebuilt(reply); err != nil || failed != nil {
+				return errors.Join(err, failed)
 			}
 			switch {
 			case len(reply.Failed) > 0:
@@ -71,6 +86,46 @@ func rebuildCommand(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// rebuildParts asks for one part after the other, and returns their sum. It says on stderr how far it is, at most each
+// two seconds. With an error, Next of the sum is the place that continues; empty if no part was done.
+func (a *app) rebuildParts(q request.Rebuild, ask func(doing string, q request.Rebuild) (request.Rebuilt, error)) (
+	request.Rebuilt, error) {
+	sum, reported, doing := request.Rebuilt{}, time.Now(), "rebuilding"
+	for {
+		part, err := ask(doing, q)
+		if err != nil && sum.Next != "" {
+			a.printError("rebuild: interrupted: continue with `%s`", continued(q))
+		}
+		if err != nil {
+			return sum, err
+		}
+		sum.Sessions, sum.Changed, sum.Removed = sum.Sessions+part.Sessions, sum.Changed+part.Changed,
+			sum.Removed+part.Removed
+		sum.Views, sum.Lost, sum.TookMS = sum.Views+part.Views, sum.Lost+part.Lost, sum.TookMS+part.TookMS
+		sum.Failed, sum.Next = append(sum.Failed, part.Failed...), part.Next
+		if part.Next == "" {
+			return sum, nil
+		}
+		q.After = part.Next
+		what, _, _ := strings.Cut(part.Next, ".")
+		doing = fmt.Sprintf("rebuilding: %d %% of the %s, %s", part.Percent, what,
+			terminal.Plural(sum.Sessions, "session"))
+		if time.Since(reported) >= progressEveryMS*time.Millisecond {
+			reported = time.Now()
+			a.printError("%s", terminal.Clean(doing))
+		}
+	}
+}
+
+// continued returns the command that continues a rebuild.
+func continued(q request.Rebuild) string {
+	text := "holdfast rebuild"
+	if q.AcceptLoss {
+		text += " --accept-loss"
+	}
+	return text + " --after " + terminal.Clean(q.After)
 }
 
 func (a *app) printRebuilt(r request.Rebuilt) error {

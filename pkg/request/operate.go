@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -13,10 +14,21 @@ type Rebuild struct {
 	Session string `json:"session,omitempty"`
 	// AcceptLoss also overwrites or removes documents that know commits which the log has lost.
 	AcceptLoss bool `json:"accept_loss,omitempty"`
+	// Limit asks for a part: about so many sessions, at most [RebuildMax]. 0 without After: everything in one request.
+	Limit int `json:"limit,omitempty"`
+	// After is the Next of the part before. Empty: the beginning.
+	After string `json:"after,omitempty"`
 }
 
-// Validate checks the session, if one is named.
+// RebuildMax is how many sessions a part of a rebuild has at most.
+const RebuildMax = 1_000
+
+// Validate checks the limit, and the session, if one is named.
 func (q Rebuild) Validate() error {
+	if q.Limit < 0 || q.Limit > RebuildMax {
+		return &events.FieldError{Field: "limit",
+			Err: fmt.Errorf("%w: %d: want 0 to %d", events.ErrMalformed, q.Limit, RebuildMax)}
+	}
 	if q.Harness == "" || q.Session == "" {
 		return nil
 	}
@@ -32,6 +44,10 @@ type Rebuilt struct {
 	Lost     int      `json:"lost"`    // sessions of which the log has lost commits: their documents are kept
 	Failed   []string `json:"failed,omitempty"`
 	TookMS   int64    `json:"took_ms"`
+	// Next is the After of the next part; empty after the last one, and for a rebuild in one request.
+	Next string `json:"next,omitempty"`
+	// Percent is how much of the log, and then of the documents, the parts up to this one have read.
+	Percent int `json:"percent,omitempty"`
 }
 
 // Sweep asks for a recovery pass: over one session, those of one harness, or all. A dry run appends nothing.

@@ -87,6 +87,9 @@ func TestValidate(t *testing.T) {
 	} {
 		check(t, q, "")
 	}
+	check(t, request.Rebuild{Limit: request.RebuildMax, After: "log.5"}, "")
+	check(t, request.Rebuild{Limit: request.RebuildMax + 1}, "limit")
+	check(t, request.Rebuild{Limit: -1}, "limit")
 	long := strings.Repeat("x", events.TokenBytesMax+1)
 	for _, q := range []request.Checked{
 		request.Sweep{Session: "s"}, request.Sweep{Harness: long}, request.Rebuild{Harness: long, Session: "s"},

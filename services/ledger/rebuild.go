@@ -30,6 +30,11 @@ const (
 // the log cannot, unless the request accepts the loss.
 func (l *Ledger) rebuild(ctx context.Context, q request.Rebuild) (request.Rebuilt, error) {
 	start := time.Now()
+	if (q.Limit > 0 || q.After != "") && q.Session == "" {
+		reply, err := l.rebuildPart(ctx, q)
+		reply.TookMS = time.Since(start).Milliseconds()
+		return reply, err
+	}
 	refs, err := l.inLog(ctx, events.Ref{Harness: q.Harness, Session: q.Session})
 	if err != nil {
 		return request.Rebuilt{}, err
@@ -85,7 +90,7 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 		return refs, nil
 	}
 	err := l.bus.Log.Scan(ctx, 0, func(c events.Commit) error {
-		if c.Ref.Validate() == nil && (only.Harness == "" || only.Harness == c.Ref.Harness) {
+		if isAskedFor(c.Ref, only.Harness) {
 			refs[c.Ref] = true
 		}
 		return nil
@@ -94,6 +99,11 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 		return nil, fmt.Errorf("rebuild: %w", err)
 	}
 	return refs, nil
+}
+
+// isAskedFor reports whether a commit in the log is that of a session to rebuild; harness: of all, if it is empty.
+func isAskedFor(r events.Ref, harness string) bool {
+	return r.Validate() == nil && (harness == "" || harness == r.Harness)
 }
 
 // removeStrays removes documents, with their views, of sessions without a log. A document that has folded commits is
@@ -114,8 +124,13 @@ func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map
 	if err != nil {
 		return fmt.Errorf("rebuild: %w", err)
 	}
+	return l.removeEach(ctx, strays, req.AcceptLoss, reply)
+}
+
+// removeEach removes the documents of sessions without a log.
+func (l *Ledger) removeEach(ctx context.Context, strays []events.Ref, accept bool, reply *request.Rebuilt) error {
 	for _, r := range strays {
-		changed, views, err := l.rebuildWith(ctx, r, req.AcceptLoss)
+		changed, views, err := l.rebuildWith(ctx, r, accept)
 		switch {
 		case errors.Is(err, errLost):
 			reply.Lost++
