@@ -298,6 +298,34 @@ func shownHead(s *session.State) string {
 	return text
 }
 
+// TestDueWithin: a head is due at once, at its instant, or not before the next commit. The instant may have been set by
+// the clock before any of the steps, so the earliest of all counts.
+func TestDueWithin(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	step := func(by time.Duration) events.Steps { return events.Steps{{Seq: 1, ByMS: by.Milliseconds(), At: at}} }
+	for name, c := range map[string]struct {
+		head    session.Head
+		steps   events.Steps
+		now     time.Duration // since the instant of the head
+		horizon time.Duration
+		want    bool
+	}{
+		"at once":                    {session.Head{Due: true}, nil, -time.Hour, 0, true},
+		"never":                      {session.Head{}, nil, time.Hour, time.Hour, false},
+		"before its instant":         {session.Head{CheckAt: at}, nil, -1, 0, false},
+		"at its instant":             {session.Head{CheckAt: at}, nil, 0, 0, true},
+		"beyond the horizon":         {session.Head{CheckAt: at}, nil, -time.Minute - 1, time.Minute, false},
+		"within the horizon":         {session.Head{CheckAt: at}, nil, -time.Minute, time.Minute, true},
+		"before, the clock set back": {session.Head{CheckAt: at}, step(-time.Hour), -time.Hour - 1, 0, false},
+		"at it, the clock set back":  {session.Head{CheckAt: at}, step(-time.Hour), -time.Hour, 0, true},
+		"the clock set forward":      {session.Head{CheckAt: at}, step(time.Hour), 0, 0, true},
+	} {
+		if got := c.head.DueWithin(c.horizon, events.Clock{Now: at.Add(c.now), Steps: c.steps}); got != c.want {
+			t.Errorf("%s: due %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestHeadIsCheckedInTime: no decider finds anything to do before the instant that the head names, and none asks for
 // an earlier check, with the owner alive and nothing to recover. This holds while the broker's clock is set, too.
 func TestHeadIsCheckedInTime(t *testing.T) {
