@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -326,6 +328,75 @@ func TestStraysDoNotFillTheLog(t *testing.T) {
 	}
 	if n := len(stored(t, w.server.URL(), "HF_PARKED")); n != sent {
 		t.Errorf("%d of %d are parked", n, sent)
+	}
+}
+
+// TestRetentionAfterASetClock: a clock that is set forward purges no session early, and one that is set back purges
+// none late. A step moves only the ends that were committed before it.
+func TestRetentionAfterASetClock(t *testing.T) {
+	kept, month := Default().ClosedKeptFor, 30*24*time.Hour
+	l := &Ledger{cfg: Default()}
+	st := &session.State{Epoch: 1, Closed: &session.Closing{At: at0, Seq: 10}}
+	for name, c := range map[string]struct {
+		seq   uint64 // the last commit before the step
+		by    time.Duration
+		after time.Duration // by the new clock, since the session was closed by the old one
+		want  bool
+	}{
+		"set forward":                {20, month, kept + month - 1, false},
+		"set forward, and kept":      {20, month, kept + month, true},
+		"set back":                   {20, -month, kept - month - 1, false},
+		"set back, and kept":         {20, -month, kept - month, true},
+		"set forward before its end": {9, month, kept, true},
+		"set back before its end":    {9, -month, kept - 1, false},
+	} {
+		now := events.Clock{Now: at0.Add(c.after), Steps: events.Steps{{Seq: c.seq, ByMS: c.by.Milliseconds()}}}
+		if got := l.isDue(st, now, false); got != c.want {
+			t.Errorf("%s: due %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestAnUnbornSessionAfterASetClock: a session that was never opened is closed no earlier after the clock was set
+// forward.
+func TestAnUnbornSessionAfterASetClock(t *testing.T) {
+	w := newWorld(t)
+	seq := w.append(ref, events.ToolCompleted{Call: "c"})
+	l := w.settle(Default())
+	const month = 30 * 24 * time.Hour
+	for _, c := range []struct {
+		more time.Duration
+		want int
+	}{{-time.Hour, 1}, {time.Hour, 2}} {
+		now := w.later(Default().ClosedKeptFor + month + c.more)
+		now.Steps = events.Steps{{Seq: seq, ByMS: month.Milliseconds()}}
+		if _, err := l.retainAt(t.Context(), now, false); err != nil {
+			t.Fatal(err)
+		}
+		if cs, err := w.bus.Log.Read(t.Context(), ref, 0); err != nil || len(cs) != c.want {
+			t.Errorf("%s: the session has %d commits, %v, want %d", c.more, len(cs), err, c.want)
+		}
+	}
+}
+
+// TestRetentionKnowsTheStepsOfOthers: it learns the steps that the services have stored before its first pass.
+func TestRetentionKnowsTheStepsOfOthers(t *testing.T) {
+	w := newWorld(t)
+	body, err := json.Marshal(events.Steps{{Seq: 1, ByMS: time.Hour.Milliseconds(), At: at0}})
+	if err == nil {
+		_, err = w.bus.KV.Store(t.Context(), kv.Leases, events.ClockKey(), body, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := w.ledger()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.retain(ctx) }()
+	natstest.Until(t, "the steps to be known", func() bool { return len(w.later(0).Steps) == 1 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
