@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // upCell is `holdfast up` within this process, and a connection to it.
@@ -355,6 +356,60 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 	c.append(orphan, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	c.folded(orphan)
 	expect(t, c.doctor(), "orphans", levelWrong, "1 open under a process that is gone: h1/orphan")
+}
+
+// TestDoctorOnWhatNobodyRecovers: of sessions that were released with a turn open, one whose turn the reconciler would
+// end is an orphan, and so is one about which it cannot decide, because the log lacks the answer. One whose
+// continuation waits for a harness is none.
+func TestDoctorOnWhatNobodyRecovers(t *testing.T) {
+	p := &patient{app: &app{}, bus: natstest.Bus(t, natstest.Start(t))}
+	count := tally{now: time.Unix(1_000_000, 0)}
+	for name, more := range map[string][]events.Fact{
+		"orphan":    nil,
+		"continued": {events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"}},
+		"answered": {
+			events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Title: "Which?",
+				Delivery: events.DeliverMessage, OnOwnerLoss: events.LossKeep, Questions: []events.Question{{ID: "q",
+					Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}},
+			events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}},
+				By: "ada"},
+		},
+	} {
+		s := released(name, count.now, more)
+		if count.count(s, nil); s.Turn == nil || s.Owned || s.Ignored.Count > 0 {
+			t.Fatalf("%s: turn %+v, owned %v, ignored %+v", name, s.Turn, s.Owned, s.Ignored)
+		}
+	}
+	if len(count.left) != 3 || len(count.orphans) != 0 {
+		t.Fatalf("%d sessions to decide, orphans %v", len(count.left), count.orphans)
+	}
+	if err := p.unrecovered(t.Context(), &count); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(count.orphans)
+	if want := []string{"h1/answered", "h1/orphan"}; !slices.Equal(count.orphans, want) {
+		t.Errorf("orphans %v, want %v", count.orphans, want)
+	}
+}
+
+// released returns a session with an open turn and these facts, each in its own commit, that its owner released. The
+// log has none of them.
+func released(name string, at time.Time, facts []events.Fact) *session.State {
+	s := session.New(events.Ref{Harness: "h1", Session: name})
+	facts = append([]events.Fact{events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}, append(facts, events.SessionReleased{})...)
+	for i, f := range facts {
+		writer, source := events.WriterHarness, events.HarnessSource("h1", "1")
+		switch f.(type) {
+		case events.TurnRequested:
+			writer, source = events.WriterReconciler, events.ServiceSource(reconciler.Name, "1")
+		case events.PromptAnswered:
+			writer, source = events.WriterLedger, events.ServiceSource(ledger.Name, "1")
+		}
+		s.Fold(&events.Commit{Ref: s.Ref(), Writer: writer, Seq: uint64(i) + 1, Guard: uint64(i), Guarded: true, At: at,
+			Events: []events.Event{events.New(fmt.Sprint(name, i), source, s.Ref(), 1, at, f)}})
+	}
+	return s
 }
 
 // TestDoctorIsNotFilledByOneHarness: the leases and sessions of one harness do not push those of others out of the
