@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,68 @@ func TestARepairFailsWithItsRequests(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestADocumentIsNotReplacedWithoutItsNote: the note is the only copy of a document that is ahead of the log. While it
+// cannot be stored, a mend and a rebuild fail, and leave the document as it was.
+func TestADocumentIsNotReplacedWithoutItsNote(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.settle(Default())
+	w.ahead(ref, 1_000_000)
+	was := w.load(events.SessionKey(ref))
+	relay := natstest.NewRelay(t, w.server)
+	b, err := bus.Open(t.Context(), bus.Config{URL: relay.URL, Name: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	l, err := New(b, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay.Spoil(func(subject, body string) bool {
+		return strings.Contains(subject, events.LostKey(ref)) || strings.Contains(body, events.LostKey(ref))
+	})
+	if _, err := l.mend(t.Context(), ref); err == nil {
+		t.Error("mended without a note")
+	}
+	if _, _, err := l.rebuildSession(t.Context(), ref); err == nil {
+		t.Error("rebuilt without a note")
+	}
+	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, was) || w.note(ref) != nil {
+		t.Errorf("the document became %s, noted %+v", got, w.note(ref))
+	}
+}
+
+// TestALargeDocumentStands: a note holds a document up to documentCopyMax bytes. A larger one is not replaced, and its
+// note has no copy.
+func TestALargeDocumentStands(t *testing.T) {
+	shorter := &loss{ref: ref, known: 7, last: 1}
+	document := func(size int) kv.Entry { return kv.Entry{Value: fmt.Appendf(nil, "%q", strings.Repeat("x", size-2))} }
+	for name, c := range map[string]struct {
+		size int
+		of   *loss
+		want bool
+	}{
+		"as large as a note can keep": {documentCopyMax, shorter, true},
+		"larger":                      {documentCopyMax + 1, shorter, false},
+		"without a log":               {2, &loss{ref: ref, known: 7}, false},
+		"with a hole in the log":      {2, &loss{ref: ref, known: 7, last: 6, missing: 5}, false},
+	} {
+		if got := replaceable(document(c.size), c.of); got != c.want {
+			t.Errorf("%s: replaceable %v, want %v", name, got, c.want)
+		}
+	}
+	w := newWorld(t)
+	for _, c := range []struct{ size, copied int }{{documentCopyMax + 1, 0}, {documentCopyMax, documentCopyMax}} {
+		if err := w.ledger().keepDocument(t.Context(), document(c.size), shorter); err != nil {
+			t.Fatal(err)
+		}
+		if note := w.note(ref); note == nil || note.Known != 7 || len(note.Document) != c.copied {
+			t.Errorf("a document of %d bytes: noted %+v, want %d bytes of it", c.size, note, c.copied)
+		}
 	}
 }
 
