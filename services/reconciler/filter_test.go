@@ -57,7 +57,7 @@ func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 				r.restsUnchangedAt(s.Ref(), &h, both(w.Now))
 			// a child never is
 			s.Parent, s.ParentCall = "", ""
-			if skipped(rt, r, s, w.Now) && s.Closed == nil && !r.needsNoDecision(s, both(w.Now)) {
+			if (skipped(rt, r, s, w.Now) || !s.Open()) && !r.needsNoDecision(s, both(w.Now)) {
 				rt.Fatalf("calm, but not quiet: %+v", s)
 			}
 			owner, _ := r.leases.checkOwner(s, both(w.Now))
@@ -129,7 +129,7 @@ func TestMostDocumentsAreSkipped(t *testing.T) {
 			if got := skipped(t, r, y.State("s"), now); got != want {
 				t.Errorf("%s, owner alive %v: calm %v", c.name, alive, got)
 			}
-			if got := r.needsNoDecision(y.State("s"), both(now)); got != want && y.State("s").Closed == nil {
+			if got := r.needsNoDecision(y.State("s"), both(now)); got != want {
 				t.Errorf("%s, owner alive %v: quiet %v", c.name, alive, got)
 			}
 		}

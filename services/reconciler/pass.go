@@ -192,12 +192,12 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e kv.Entry, n
 		}
 		return err
 	})
-	if s == nil || !s.Opened() {
+	if s == nil {
 		return
 	}
 	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
 	// the ledger rebuilds documents of older rules
-	skip := s.Closed != nil || s.Outdated() || p.r.needsNoDecision(s, now)
+	skip := s.Outdated() || p.r.needsNoDecision(s, now)
 	if skip && !child {
 		return
 	}
