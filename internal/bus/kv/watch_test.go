@@ -287,6 +287,25 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 	}
 }
 
+// TestWatchOfAUserWhoMayNotReadEntries: what the watch of such a user does not see any more is gone. No leader can be
+// asked, today or later.
+func TestWatchOfAUserWhoMayNotReadEntries(t *testing.T) {
+	s := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [ {user: a, password: a},
+			{user: w, password: w, permissions: {publish: ["$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"]}}] } }`))
+	natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
+	b := bustest.BusAt(t, bustest.As(s, "w"))
+	got := ""
+	err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), kv.State, []kv.Entry{{Key: "session.h.a", Rev: 1}},
+		func(u kv.Update) error {
+			got += bustest.Text(u)
+			return nil
+		})
+	if err != nil || got != "session.h.a expired" {
+		t.Errorf("reported: %q, %v", got, err)
+	}
+}
+
 // The broker never hears the first pull, and so never says a word.
 func TestWatchNoticesSilence(t *testing.T) {
 	// it mostly waits

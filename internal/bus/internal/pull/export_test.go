@@ -13,6 +13,9 @@ import (
 // AheadBytesMax is the most that one consumer is sent ahead.
 const AheadBytesMax = heldBytesMax + askedMin*events.CommitBytesMax
 
+// ChaseMax is how often the end of an open span is extended.
+const ChaseMax = chaseMax
+
 // Limits of a flow.
 const (
 	AskedMin      = askedMin
