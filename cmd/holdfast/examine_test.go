@@ -359,8 +359,8 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 }
 
 // TestDoctorOnWhatNobodyRecovers: of sessions that were released with a turn open, one whose turn the reconciler would
-// end is an orphan, and so is one about which it cannot decide, because the log lacks the answer. One whose
-// continuation waits for a harness is none.
+// end is an orphan, and so is one about which it cannot decide, because the log lacks the answer. A session whose
+// continuation waits for a harness is not an orphan.
 func TestDoctorOnWhatNobodyRecovers(t *testing.T) {
 	p := &patient{app: &app{}, bus: natstest.Bus(t, natstest.Start(t))}
 	count := tally{now: time.Unix(1_000_000, 0)}

@@ -33,7 +33,8 @@ func listed(t *testing.T, r *Reconciler, s *session.State) *pass {
 	return p
 }
 
-// TestWhoIsAChild: a child is a session for which a call of another one waits. Whoever has no child is decided alone.
+// TestWhoIsAChild: a child is a session for which a call of another one waits. A session without a child is decided
+// alone.
 func TestWhoIsAChild(t *testing.T) {
 	r := cutOff(t, true)
 	for _, c := range []struct {
@@ -42,9 +43,9 @@ func TestWhoIsAChild(t *testing.T) {
 	}{
 		{"a call waits for it", "root", "c0", 1},
 		{"no call waits for it", "root", "", 0},
-		{"a call of nobody", "", "c0", 0},
+		{"a call without a parent", "", "c0", 0},
 		{"its own call", "s", "c0", 0},
-		{"of nobody", "", "", 0},
+		{"no parent", "", "", 0},
 	} {
 		p := listed(t, r, left("s", c.parent, c.call))
 		if n := len(p.snapshot.children); n != c.want || len(p.snapshot.states) != c.want || len(p.trees) != 1 {
