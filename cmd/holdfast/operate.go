@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,9 @@ var errKept = errors.New("rebuild: the log has lost commits that documents have 
 // rebuildLimit is how many sessions the command rebuilds with one request.
 const rebuildLimit = 200
 
+// failedNamesMax is how many of the sessions that could not be rebuilt the command names.
+const failedNamesMax = 20
+
 func rebuildCommand(a *app) *cobra.Command {
 	var acceptLoss bool
 	var after string
@@ -47,7 +51,7 @@ func rebuildCommand(a *app) *cobra.Command {
 			"A document that is ahead of the log is kept, and the command fails: write the rest to files with "+
 			"`holdfast rescue` first, "+
 			"and then accept the loss with --accept-loss. "+
-			"All documents are rebuilt in parts. A rebuild that was interrupted prints the command that continues it.",
+			"All documents are rebuilt in parts. A rebuild that was interrupted prints the --after that continues it.",
 		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42",
 		"holdfast rebuild --accept-loss", "holdfast rebuild --after log.5120")
 	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false,
@@ -71,32 +75,40 @@ func rebuildCommand(a *app) *cobra.Command {
 			if err != nil && reply.Next == "" {
 				return err
 			}
-			if failed := a.printRebuilt(reply); err != nil || failed != nil {
-				return errors.Join(err, failed)
-			}
-			switch {
-			case len(reply.Failed) > 0:
-				return fmt.Errorf("rebuild: %s could not be rebuilt: %s",
-					terminal.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
-			case reply.Lost > 0:
-				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then "+
-					"accept the loss with --accept-loss", errKept, reply.Lost)
-			}
-			return nil
+			return errors.Join(err, a.printRebuilt(reply), notRebuilt(reply))
 		})
 	}
 	return cmd
 }
 
+// notRebuilt says which sessions a rebuild could not do, and that it kept documents.
+func notRebuilt(r request.Rebuilt) (err error) {
+	if n := len(r.Failed); n > 0 {
+		names := strings.Join(r.Failed[:min(n, failedNamesMax)], "; ")
+		if n > failedNamesMax {
+			names += fmt.Sprintf("; and %d more, in the ledger's log", n-failedNamesMax)
+		}
+		err = fmt.Errorf("rebuild: %s could not be rebuilt: %s", terminal.Plural(n, "session"), names)
+	}
+	if r.Lost > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, "+
+			"then accept the loss with --accept-loss", errKept, r.Lost))
+	}
+	return err
+}
+
 // rebuildParts asks for one part after the other, and returns their sum. It says on stderr how far it is, at most each
-// two seconds. With an error, Next of the sum is the place that continues; empty if no part was done.
+// two seconds, and after an error how to continue. With an error, Next of the sum is the place that continues; empty if
+// no part was done.
 func (a *app) rebuildParts(q request.Rebuild, ask func(doing string, q request.Rebuild) (request.Rebuilt, error)) (
 	request.Rebuilt, error) {
 	sum, reported, doing := request.Rebuilt{}, time.Now(), "rebuilding"
 	for {
 		part, err := ask(doing, q)
-		if err != nil && sum.Next != "" {
-			a.printError("rebuild: interrupted: continue with `%s`", continued(q))
+		refusal, refused := errors.AsType[*events.Refusal](err)
+		if err != nil && q.After != "" && !(refused && refusal.Code == http.StatusBadRequest) {
+			a.printError("rebuild: interrupted: to continue, run the same command with `--after %s`",
+				terminal.Clean(q.After))
 		}
 		if err != nil {
 			return sum, err
@@ -117,15 +129,6 @@ func (a *app) rebuildParts(q request.Rebuild, ask func(doing string, q request.R
 			a.printError("%s", terminal.Clean(doing))
 		}
 	}
-}
-
-// continued returns the command that continues a rebuild.
-func continued(q request.Rebuild) string {
-	text := "holdfast rebuild"
-	if q.AcceptLoss {
-		text += " --accept-loss"
-	}
-	return text + " --after " + terminal.Clean(q.After)
 }
 
 func (a *app) printRebuilt(r request.Rebuilt) error {

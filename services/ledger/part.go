@@ -64,6 +64,15 @@ func parsePlace(after string) (phase string, at uint64, err error) {
 		Err: fmt.Errorf("%w: %q: want the next of the part before", events.ErrMalformed, after)})
 }
 
+// checkPlace refuses a place behind the end: it is of another cell, or of a log that has lost its end since.
+func checkPlace(phase string, at, end uint64) error {
+	if at <= end {
+		return nil
+	}
+	return events.BadRequest(&events.FieldError{Field: "after", Err: fmt.Errorf("%w: %s is beyond the end, %d: begin "+
+		"again without after", events.ErrMalformed, place(phase, at), end)})
+}
+
 func place(phase string, at uint64) string { return phase + strconv.FormatUint(at, 10) }
 
 // part is what one part of a rebuild reads, while entries are added in the order of their places.
@@ -100,11 +109,15 @@ func (p *part) more(err error) (bool, error) {
 
 // rebuildLogged rebuilds the sessions whose last commit is in the next part of the log. A session with later commits
 // belongs to a later part. The last part ends where the log ended when it began: it has all sessions that it meets,
-// also those that are written meanwhile, so a rebuild ends whatever is written.
+// also those that are written meanwhile. So a rebuild ends, although sessions are written without a pause, if parts
+// read faster than the cell writes.
 func (l *Ledger) rebuildLogged(ctx context.Context, q request.Rebuild, after uint64) (request.Rebuilt, error) {
 	end, err := l.bus.Log.LastSeq(ctx)
 	if err != nil {
 		return request.Rebuilt{}, fmt.Errorf("rebuild: %w", err)
+	}
+	if err := checkPlace(placeInLog, after, end); err != nil {
+		return request.Rebuilt{}, err
 	}
 	p := part{limit: q.Limit, end: end, met: map[events.Ref]bool{}}
 	more, err := p.more(l.bus.Log.Scan(ctx, after+1, func(c events.Commit) error {
@@ -121,7 +134,8 @@ func (l *Ledger) rebuildLogged(ctx context.Context, q request.Rebuild, after uin
 		reply.Next, reply.Percent = place(placeInLog, p.last), int(p.last*100/end)
 	}
 	reply.Sessions = len(refs)
-	return reply, l.rebuildAll(ctx, refs, q.AcceptLoss, &reply)
+	err = l.rebuildAll(ctx, refs, q.AcceptLoss, &reply)
+	return reply, err
 }
 
 // endUpTo returns the sessions whose last commit in the log is at this place or before.
@@ -151,6 +165,9 @@ func (l *Ledger) removeUnlogged(ctx context.Context, q request.Rebuild, after ui
 	if err != nil {
 		return request.Rebuilt{}, fmt.Errorf("rebuild: %w", err)
 	}
+	if err := checkPlace(placeInDocuments, after, end.Rev); err != nil {
+		return request.Rebuilt{}, err
+	}
 	p := part{limit: q.Limit, end: end.Rev, met: map[events.Ref]bool{}}
 	more, err := p.more(l.bus.KV.ListAfter(ctx, kv.State, events.SessionKeys(q.Harness), after,
 		func(e kv.Entry) error {
@@ -169,5 +186,6 @@ func (l *Ledger) removeUnlogged(ctx context.Context, q request.Rebuild, after ui
 	if more {
 		reply.Next, reply.Percent = place(placeInDocuments, p.last), int(p.last*100/end.Rev)
 	}
-	return reply, l.removeEach(ctx, slices.Collect(maps.Keys(strays)), q.AcceptLoss, &reply)
+	err = l.removeEach(ctx, slices.Collect(maps.Keys(strays)), q.AcceptLoss, &reply)
+	return reply, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // parted is a cell of sessions whose commits are mixed in the log, with a document of each, and two documents without a
@@ -211,5 +213,86 @@ func TestAPartThatIsInterrupted(t *testing.T) {
 		if !refused || r.Code != http.StatusBadRequest || !strings.Contains(r.Message, "after") {
 			t.Errorf("after %q: %v", after, err)
 		}
+	}
+}
+
+// TestAPlaceBeyondTheEnd: a place of another cell, or of a log that has lost its end since, is refused. The end itself
+// is a place.
+func TestAPlaceBeyondTheEnd(t *testing.T) {
+	w, _, _ := parted(t, 1)
+	end, err := w.bus.Log.LastSeq(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := w.bus.KV.Mark(t.Context(), kv.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for phase, end := range map[string]uint64{placeInLog: end, placeInDocuments: mark.Rev} {
+		for at, refused := range map[uint64]bool{end: false, end + 1: true, math.MaxUint64: true} {
+			_, err := w.ledger().rebuild(t.Context(), request.Rebuild{After: place(phase, at)})
+			r, isRefusal := errors.AsType[*events.Refusal](err)
+			if isRefusal != refused || refused && (r.Code != http.StatusBadRequest || r.Field != "after") ||
+				!refused && err != nil {
+				t.Errorf("%s, the end is %d: %v", place(phase, at), end, err)
+			}
+		}
+	}
+}
+
+// TestANoteOutlivesARebuild: a rebuild removes a damaged document without a log. The note of the loss, which may be the
+// last copy, stays until the loss is accepted.
+func TestANoteOutlivesARebuild(t *testing.T) {
+	w, _, _ := parted(t, 1)
+	lost := events.Ref{Harness: "h1", Session: "lost"}
+	l := w.ledger()
+	for _, q := range []request.Rebuild{{}, {Limit: 1}} {
+		w.replace(events.SessionKey(lost), []byte("damaged"))
+		note := Lost{Ref: lost, Known: 7, Document: []byte(`{"v":1}`)}
+		if err := l.recordLoss(t.Context(), note); err != nil {
+			t.Fatal(err)
+		}
+		rebuild := func() (removed int) {
+			for {
+				reply := w.rebuild(l, q)
+				removed += reply.Removed
+				if q.After = reply.Next; q.After == "" {
+					return removed
+				}
+			}
+		}
+		if n := rebuild(); n != 1 || w.note(lost) == nil {
+			t.Errorf("%d removed, noted %+v", n, w.note(lost))
+		}
+		w.replace(events.SessionKey(lost), []byte("damaged"))
+		q.AcceptLoss = true
+		if n := rebuild(); n != 1 || w.note(lost) != nil {
+			t.Errorf("accepted: %d removed, noted %+v", n, w.note(lost))
+		}
+	}
+}
+
+// TestADocumentOfANewerLayoutStands: this build cannot read which commits it knows, so it does not replace it, with a
+// log or without one, unless the loss is accepted. Other sessions are rebuilt.
+func TestADocumentOfANewerLayoutStands(t *testing.T) {
+	w, refs, docs := parted(t, 2)
+	newer := fmt.Appendf(nil, `{"v":%d}`, session.Version+1)
+	unlogged := events.Ref{Harness: "h1", Session: "unlogged"}
+	w.replace(events.SessionKey(refs[0]), newer)
+	w.replace(events.SessionKey(unlogged), newer)
+	w.replace(events.SessionKey(refs[1]), []byte(`{}`))
+	reply := w.rebuild(w.ledger(), request.Rebuild{})
+	if len(reply.Failed) != 2 || reply.Changed != 1 || reply.Removed != 0 ||
+		!strings.Contains(reply.Failed[0], "newer layout") {
+		t.Errorf("%+v", reply)
+	}
+	for _, r := range []events.Ref{refs[0], unlogged} {
+		if got := w.load(events.SessionKey(r)); !bytes.Equal(got, newer) {
+			t.Errorf("%s: %s", r, got)
+		}
+	}
+	if reply := w.rebuild(w.ledger(), request.Rebuild{AcceptLoss: true}); reply.Changed != 1 || reply.Removed != 1 ||
+		!bytes.Equal(w.load(events.SessionKey(refs[0])), docs[events.SessionKey(refs[0])]) {
+		t.Errorf("accepted: %+v", reply)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // Limits of a rebuild.
 const (
 	rebuildsAtOnceMax = 16  // sessions
-	failedMax         = 100 // that are named in the reply; the others are in the service's log
+	failedMax         = 200 // that are named in the reply; the others are in the service's log
 )
 
 // rebuild makes documents and views from the log alone, while everything runs: each document is stored against the
@@ -69,10 +69,7 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 			reply.Lost++
 			return nil
 		case err != nil:
-			l.log.Error().Str("session", r.String()).AnErr("err", err).Msg("rebuild")
-			if len(reply.Failed) < failedMax {
-				reply.Failed = append(reply.Failed, fmt.Sprintf("%s: %v", r, err))
-			}
+			l.reportFailed(reply, r, err)
 			return nil
 		case changed:
 			reply.Changed++
@@ -80,6 +77,14 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 		reply.Views += views
 		return nil
 	})
+}
+
+// reportFailed reports a session that was not rebuilt.
+func (l *Ledger) reportFailed(reply *request.Rebuilt, r events.Ref, err error) {
+	l.log.Error().Str("session", r.String()).AnErr("err", err).Msg("rebuild")
+	if len(reply.Failed) < failedMax {
+		reply.Failed = append(reply.Failed, fmt.Sprintf("%s: %v", r, err))
+	}
 }
 
 // inLog returns every session of the log, or the requested ones.
@@ -135,14 +140,19 @@ func (l *Ledger) removeEach(ctx context.Context, strays []events.Ref, accept boo
 		case errors.Is(err, errLost):
 			reply.Lost++
 			continue
+		case errors.Is(err, session.ErrNewerLayout):
+			l.reportFailed(reply, r, err)
+			continue
 		case err != nil:
 			return fmt.Errorf("rebuild: %w", err)
 		case changed:
 			reply.Removed++
 		}
 		reply.Views += views
-		if err := l.forgetLoss(ctx, r); err != nil {
-			return err
+		if accept {
+			if err := l.forgetLoss(ctx, r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -171,6 +181,10 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 	e, err := l.bus.KV.Load(ctx, kv.State, events.SessionKey(r))
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return false, 0, err
+	}
+	// it may know commits that the log has lost, and this build cannot read which
+	if _, err := session.Decode(e.Value); !accept && errors.Is(err, session.ErrNewerLayout) {
+		return false, 0, fmt.Errorf("its document stands: %w", err)
 	}
 	g, err := l.logged(ctx, r)
 	if err != nil {
