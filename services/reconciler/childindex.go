@@ -103,6 +103,15 @@ func (x *childIndex) of(s *session.State) []events.Ref {
 	return refs
 }
 
+// named returns a child with all that the index knows of it: its name, and the call that waits for it.
+func (x *childIndex) named(parent events.Ref, child string) *session.State {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := session.New(events.Ref{Harness: parent.Harness, Session: child})
+	s.Parent, s.ParentCall = parent.Session, x.children[parent][child].call
+	return s
+}
+
 // count returns how many children a session has, also of calls that have ended.
 func (x *childIndex) count(parent events.Ref) int {
 	x.mu.Lock()

@@ -128,7 +128,8 @@ func TestFailuresOfAPass(t *testing.T) {
 	}
 }
 
-// TestUnreadableChild: a parent whose child cannot be read is neither fenced nor decided, and counts as failed.
+// TestUnreadableChild: a parent whose child cannot be read is fenced, and its call held for the child. It is not
+// decided, and counts as failed.
 func TestUnreadableChild(t *testing.T) {
 	c := start(t)
 	if _, err := c.b.KV.Store(c.ctx, kv.State, "session.h.kid", []byte(`{"v":1,"seq":`), 0); err != nil {
@@ -138,16 +139,17 @@ func TestUnreadableChild(t *testing.T) {
 	p.open("root", 1)
 	r := c.recovering("h", p.incarnation)
 	r.children.add(events.Ref{Harness: "h", Session: "kid"}, "root", "c0")
-	for name, do := range map[string]func(*pass, *session.State){
-		"fence":  func(x *pass, s *session.State) { x.fence(c.ctx, s) },
-		"settle": func(x *pass, s *session.State) { x.settle(c.ctx, s) },
-	} {
-		x := r.newPass(events.Ref{Harness: "h"})
-		root := c.state("h", "root")
-		x.snapshot.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "kid"}}
-		if do(x, root); x.failed != 1 || len(c.facts("h", "root")) > 0 {
-			t.Errorf("%s: %d failed, recovery said %v", name, x.failed, c.facts("h", "root"))
-		}
+	x := r.newPass(events.Ref{Harness: "h"})
+	root := c.state("h", "root")
+	x.snapshot.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "kid"}}
+	if x.settle(c.ctx, root); x.failed != 1 || len(c.facts("h", "root")) > 0 {
+		t.Errorf("settled: %d failed, recovery said %v", x.failed, c.facts("h", "root"))
+	}
+	x.failed = 0
+	x.fence(c.ctx, root)
+	held := []events.WaitFor{{Call: "c0", Child: "kid"}}
+	if root = c.state("h", "root"); x.failed > 0 || root.Owned || !slices.Equal(root.WaitsFor, held) {
+		t.Errorf("fenced: %d failed, owned: %v, it waits for %v, want %v", x.failed, root.Owned, root.WaitsFor, held)
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *pass) over(ctx context.Context, all [][]*session.State) {
 	for _, t := range all {
 		switch n := len(p.inScope(t)); {
 		case n == 0:
-		case len(t) == 1:
+		case len(t) == 1 && !p.hasUnlisted(t[0]):
 			singles = append(singles, t[0])
 		default:
 			trees = append(trees, t)
@@ -125,6 +125,12 @@ func (p *pass) over(ctx context.Context, all [][]*session.State) {
 	}
 	p.r.loop.SettleMany(ctx, singles, p.decide, func(x control.Settled) { p.settled(ctx, x) })
 	p.r.loop.Each(ctx, len(trees), func(i int) { p.tree(ctx, trees[i]) })
+}
+
+// hasUnlisted reports whether a call waits for a child that the pass has not listed: its document could not be read, or
+// did not exist yet. Such a session may have no decision, so it is fenced before. Others are settled many at once.
+func (p *pass) hasUnlisted(s *session.State) bool {
+	return slices.ContainsFunc(p.r.children.of(s), func(r events.Ref) bool { return p.snapshot.get(r) == nil })
 }
 
 // inScope returns the requested sessions of a tree.
@@ -300,6 +306,8 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 				return err
 			}
 			f := p.treeAt(now, nil)
+			// one damaged document does not keep the parent from being fenced
+			f.fences = true
 			in := now.input()
 			if in.Owner, err = r.checkOwner(ctx, s, now); err != nil {
 				return err

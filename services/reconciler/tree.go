@@ -30,6 +30,7 @@ type tree struct {
 	snapshot *snapshot // of a pass; nil: use the index of children
 	read     int       // children, from the index
 	dry      bool      // nothing is appended, so no child was fenced
+	fences   bool      // of a child that was not listed only the name is needed, so it may be unreadable
 }
 
 // snapshot are the sessions with a parent or children that a pass has listed, in the state after its own appends.
@@ -132,6 +133,9 @@ func (f *tree) children(ctx context.Context, s *session.State) ([]*session.State
 			c, err = f.r.loop.Load(ctx, ref)
 			if errors.Is(err, bus.ErrNotFound) {
 				continue
+			}
+			if f.fences {
+				c, err = f.r.children.named(s.Ref(), ref.Session), nil
 			}
 			if err != nil {
 				return nil, err

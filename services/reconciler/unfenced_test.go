@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
@@ -77,7 +78,8 @@ func TestParentOfAnUnfencedChildInAPass(t *testing.T) {
 	}
 }
 
-// TestUnreadableChildInAPass: a pass cannot read the document of a child. It decides nothing about the parent.
+// TestUnreadableChildInAPass: a pass cannot read the document of a child. It fences the parent, which another process
+// can claim, and ends no call that may wait for the child.
 func TestUnreadableChildInAPass(t *testing.T) {
 	c := start(t)
 	p := c.harness("h", "ready", ttlLong)
@@ -105,7 +107,11 @@ func TestUnreadableChildInAPass(t *testing.T) {
 	if err := r.newPass(events.Ref{Harness: "h"}).run(c.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if root := c.state("h", "root"); len(root.Tools) == 0 {
+	root := c.state("h", "root")
+	if len(root.Tools) == 0 {
 		t.Errorf("root's call is closed: %v, while the kid is %+v", root.LastTurn, c.state("h", "kid").Turn)
+	}
+	if held := []events.WaitFor{{Call: "c0", Child: "kid"}}; root.Owned || !slices.Equal(root.WaitsFor, held) {
+		t.Errorf("root is owned: %v, and waits for %v, want %v", root.Owned, root.WaitsFor, held)
 	}
 }
