@@ -8,47 +8,78 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// takeOver continues in a session what people have decided for an earlier process, else what they are to decide. It can
-// be called again after an error.
-func (st *store) takeOver(ctx context.Context, r *record, s *harness.Session) error {
+// takeOver continues in a session what people have decided for an earlier process, else what they are to decide. It
+// returns the turn; nil: nothing is left. It can be called again after an error.
+func (st *store) takeOver(ctx context.Context, r *record, s *harness.Session) (*harness.Turn, error) {
 	in := Inherited{Session: r.id}
 	doc := s.State()
 	if p := doc.Pending.Turn; p != nil && p.Cause == events.CauseAnswer {
 		r.next = p.ID
 	}
+	t := s.OpenTurn()
 	var err error
-	switch t := s.OpenTurn(); {
+	switch {
 	case r.next != "":
-		err = st.beginNext(ctx, r, s, &in)
+		t, err = st.beginNext(ctx, r, s, &in)
 	case t != nil:
 		in.Turn = t.ID()
 		err = st.readWaiting(ctx, r, t, &in)
 	default:
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.turn, r.next = in.Turn, ""
+	st.handOver(r, in)
+	return t, nil
+}
+
+// handOver hands what was taken over to the loop. Until the loop has it, the proxy knows neither its prompts nor its
+// turn.
+func (st *store) handOver(r *record, in Inherited) {
+	st.mu.Lock()
+	r.handing++
+	st.mu.Unlock()
 	st.working.Go(func() {
 		select {
 		case st.inherited <- in:
 		case <-st.ctx.Done():
+			return
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if r.handing--; r.handing == 0 {
+			for _, wait := range r.later {
+				go wait()
+			}
+			r.later = nil
 		}
 	})
-	return nil
+}
+
+// begin has a goroutine wait for news of a session: as soon as the loop has what was taken over in it.
+func (st *store) begin(r *record, wait func()) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if r.handing > 0 {
+		r.later = append(r.later, wait)
+		return
+	}
+	go wait()
 }
 
 // beginNext begins the turn that was requested for decisions. A turn that this process has begun is not begun again.
-func (st *store) beginNext(ctx context.Context, r *record, s *harness.Session, in *Inherited) error {
+func (st *store) beginNext(ctx context.Context, r *record, s *harness.Session,
+	in *Inherited) (*harness.Turn, error) {
 	doc := s.State()
 	t, err := s.StartTurn(ctx, harness.StartOptions{ID: r.next, Cause: events.CauseAnswer, Prompts: doc.Carry()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in.Turn = t.ID()
 	in.Decisions, err = t.Decisions(ctx)
-	return err
+	return t, err
 }
 
 // readWaiting reads what the open turn asks people, and the decisions that it brings to the agent.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -193,4 +194,45 @@ func TestTakesNothingOver(t *testing.T) {
 	s.adds("s1", starts("t2")...)
 	s.takes("s1")
 	nothing(s)
+}
+
+// TestDecidedBeforeItIsTakenOver: a person answers, and stops the turn, before the loop has what was taken over. The
+// proxy would not know the prompt, nor the turn: nothing waits for them before that. Then both arrive.
+func TestDecidedBeforeItIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := leaves(t)
+	s.person("s1", "p1", events.Answer{Question: events.PermissionQuestion, Selected: []string{"yes"}})
+	s.takes("s1")
+	s.mu.Lock()
+	r := s.records["s1"]
+	s.mu.Unlock()
+	s.writes(events.WriterLedger, events.PersonSource("ada"), s.state("s1"),
+		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
+	s.bus.Hints.Nudge(events.Ref{Harness: "h", Session: "s1"}, s.state("s1").Seq)
+	natstest.Until(t, "the stop", func() bool { return r.s.State().Pending.Stop != nil })
+	s.mu.Lock()
+	if len(r.later) != 3 {
+		t.Errorf("%d of 3 wait: two for decisions, one for a stop", len(r.later))
+	}
+	s.mu.Unlock()
+	if in := s.given(); in.Turn != "t1" || len(in.Prompts) != 2 {
+		t.Errorf("%+v", in)
+	}
+	if d := s.decides(); d.prompt != "p1" || d.err != nil || d.answer.By != "ada" {
+		t.Errorf("%+v", d)
+	}
+	select {
+	case stop := <-s.stops:
+		if stop.turn != "t1" || stop.actor != events.ActorPerson || stop.reason != "no" {
+			t.Errorf("%+v", stop)
+		}
+	case <-time.After(patience):
+		t.Error("no stop")
+	}
+	// from then on nothing is held back
+	s.adds("s1", permission("p3", "t1"))
+	s.adds("s1", answered("p3"))
+	if d := s.decides(); d.prompt != "p3" || d.err != nil {
+		t.Errorf("%+v", d)
+	}
 }

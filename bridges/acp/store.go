@@ -71,6 +71,10 @@ type record struct {
 	// The prompts whose decisions the agent has.
 	had map[string]*harness.Session
 
+	// So often was a turn taken over that the loop does not have yet. These wait for news of the session from then on.
+	handing int
+	later   []func()
+
 	// Of the goroutine that stores.
 	open  *events.SessionOpened // how it is taken
 	next  string                // the turn for the decisions of people that this process takes over
@@ -468,17 +472,21 @@ func (st *store) take(ctx context.Context, r *record, over bool) error {
 	if err != nil {
 		return err
 	}
+	var t *harness.Turn
 	if over {
-		if err := st.takeOver(ctx, r, s); err != nil {
+		if t, err = st.takeOver(ctx, r, s); err != nil {
 			return err
 		}
+	}
+	if t == nil {
+		t = s.OpenTurn()
 	}
 	r.s = s
 	r.taken++
 	owned := s.Context()
 	st.working.Go(func() { st.awaitLoss(owned, r) })
-	if t := s.OpenTurn(); t != nil && t.ID() == r.turn {
-		go st.awaitStop(t)
+	if t != nil && t.ID() == r.turn {
+		st.begin(r, func() { st.awaitStop(t) })
 	} else if t != nil && r.turn != "" {
 		// another process began it, lost the session, and has no part in it any more
 		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
@@ -582,13 +590,13 @@ func (st *store) ask(r *record, f events.PromptRequested) {
 	if in.Tools[f.Call] == nil {
 		p.Call = ""
 	}
-	go func() {
+	st.begin(r, func() {
 		d.answer, d.err = ask(st.ctx, p)
 		select {
 		case st.decided <- d:
 		case <-st.ctx.Done():
 		}
-	}()
+	})
 }
 
 // stands reports whether a decision is the newest word of the log. An error is not, if the session was taken again
