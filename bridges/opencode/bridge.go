@@ -680,6 +680,8 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 	if !more {
 		steps = append(steps, r.translator.Flush()...)
 	}
+	// also after an error: the connection ends with it
+	disposed := r.translator.takeDisposed()
 	r.warnUnasked(steps)
 	if err := r.store(ctx, steps); err != nil {
 		return err
@@ -687,7 +689,7 @@ func (r *follower) event(ctx context.Context, raw json.RawMessage, more bool) er
 	if err := r.driveRetries(ctx); err != nil {
 		return err
 	}
-	if r.translator.takeDisposed() {
+	if disposed {
 		return errDisposed
 	}
 	return nil

@@ -1,10 +1,14 @@
 package opencode
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
@@ -166,5 +170,33 @@ func TestLiveDisposed(t *testing.T) {
 	s := st.until("ses_1", "the turn completed", nextCompleted)
 	if s.Incarnation == first {
 		t.Errorf("the session is still that of incarnation %s", first)
+	}
+}
+
+// TestDisposedEndsOneConnection: the fact behind the event that ends the connection cannot be stored. The first event
+// of the next connection does not end that one, too.
+func TestDisposedEndsOneConnection(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	s, r := st.permissionOfACall()
+	r.translator, r.changed = NewTranslator(), make(chan struct{})
+	r.process.handles = map[string]*harness.Session{"ses_1": s}
+	event := func(ctx context.Context, id, typ string) error {
+		return r.event(ctx, fmt.Appendf(nil, `{"id":%q,"type":%q,"properties":{}}`, id, typ), false)
+	}
+	if err := event(t.Context(), "a", eventDisposed); !errors.Is(err, errDisposed) {
+		t.Errorf("the connection continues: %v", err)
+	}
+	// the start of a call is held back until no further event is there
+	for _, ev := range script(slices.Concat(begun, []string{tool("p2", "c2", `{"status":"pending"}`)})...) {
+		r.translator.Translate(ev)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := event(over, "b", eventDisposed); !errors.Is(err, context.Canceled) {
+		t.Errorf("stored: %v", err)
+	}
+	if err := event(t.Context(), "c", "server.heartbeat"); err != nil {
+		t.Errorf("the next connection ends: %v", err)
 	}
 }
