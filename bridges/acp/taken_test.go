@@ -147,3 +147,21 @@ func TestATurnThatEndsWhileItsDecisionsAreRead(t *testing.T) {
 		t.Errorf("%+v", st.LastTurn)
 	}
 }
+
+// TestTakesOverWhatAnAttemptHasBegun: the outcome of an attempt to begin the turn was not known, and the log has the
+// turn. The next attempt has its decisions.
+func TestTakesOverWhatAnAttemptHasBegun(t *testing.T) {
+	t.Parallel()
+	s, in, next := decidedAll(t)
+	if err := in.Relay(t.Context(), events.TurnStarted{Turn: next, Cause: events.CauseAnswer}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRecord("s1")
+	r.next = next
+	if turn, err := s.takeOver(t.Context(), r, in); err != nil || turn == nil || r.turn != next || r.next != "" {
+		t.Fatalf("%v, %v, %+v", turn, err, r)
+	}
+	if got := s.given(); got.Turn != next || len(got.Decisions) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
