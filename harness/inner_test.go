@@ -1396,6 +1396,25 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	}
 }
 
+// TestClaimsWithAnOutcomeAreForgotten: a process loses its lease again and again. It remembers no claim from before it
+// knew again that it owns the session: the list would grow for as long as the process lives.
+func TestClaimsWithAnOutcomeAreForgotten(t *testing.T) {
+	x := newInside(t)
+	for range 3 {
+		x.s.suspend(x.h.term)
+		next, err := x.h.begin(x.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.s.reclaim(next); err != nil {
+			t.Fatal(err)
+		}
+		if x.s.hasClaimed(next.incarnation) {
+			t.Errorf("the claim under %s has its outcome, and is remembered", next.incarnation)
+		}
+	}
+}
+
 // TestTakenUnderALostLease: the lease is lost while a claim is under way, and the claim is stored. The session is
 // suspended at once, without a wait for the broker: its context ends. The program has it again after the process has
 // started over.
