@@ -481,24 +481,34 @@ func (st *store) take(ctx context.Context, r *record, over bool) error {
 	if t == nil {
 		t = s.OpenTurn()
 	}
+	if t != nil && r.turn != "" && t.ID() != r.turn {
+		if err := failOther(ctx, t); err != nil {
+			return err
+		}
+	}
+	// No error from here on: who has the session does not take it again.
 	r.s = s
 	r.taken++
 	owned := s.Context()
 	st.working.Go(func() { st.awaitLoss(owned, r) })
 	if t != nil && t.ID() == r.turn {
 		st.begin(r, func() { st.awaitStop(t) })
-	} else if t != nil && r.turn != "" {
-		// another process began it, lost the session, and has no part in it any more
-		failed := events.TurnFailed{Turn: t.ID(), HadOutput: true,
-			Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}}
-		if err := s.Relay(ctx, failed); err != nil {
-			return err
-		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.prompts)) {
 		st.ask(r, r.prompts[id])
 	}
 	return nil
+}
+
+// failOther ends a turn that another process began. That process has lost the session, and this one does not run it.
+func failOther(ctx context.Context, t *harness.Turn) error {
+	err := t.Session().Append(ctx, events.TurnFailed{Turn: t.ID(), HadOutput: true,
+		Error: events.Failure{Kind: failure.Interrupted, Text: "its process has lost the session"}})
+	if errors.Is(err, harness.ErrEnded) || errors.Is(err, harness.ErrUnknown) {
+		// an attempt that had no outcome has ended it
+		return nil
+	}
+	return err
 }
 
 // awaitLoss has the session taken again when this process has lost it. It is taken at once if a turn or a prompt is
