@@ -296,3 +296,39 @@ func TestADocumentOfANewerLayoutStands(t *testing.T) {
 		t.Errorf("accepted: %+v", reply)
 	}
 }
+
+// strays stores messages whose subjects name no session: of tokens that are no ids, and of an id that is no text.
+func (w *world) strays() {
+	w.t.Helper()
+	for _, subject := range []string{"hf.log.h1.=ZZ.harness", "hf.log.h1.a!.harness", "hf.log.h1.=FF.harness"} {
+		if _, err := w.operator().Publish(subject, []byte("[]")); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestARebuildPassesOverStrays: messages of no session stop no rebuild, in one request or in parts, and are no sessions
+// of it.
+func TestARebuildPassesOverStrays(t *testing.T) {
+	w, refs, docs := parted(t, 2)
+	w.strays()
+	for _, q := range []request.Rebuild{{}, {Limit: 1}, {Harness: "h1"}, {Harness: "h1", Limit: 1}} {
+		for _, r := range refs {
+			w.replace(events.SessionKey(r), []byte(`{}`))
+		}
+		sum, failed := request.Rebuilt{}, 0
+		for more := true; more; more = q.After != "" {
+			reply := w.rebuild(w.ledger(), q)
+			sum.Sessions, sum.Changed = sum.Sessions+reply.Sessions, sum.Changed+reply.Changed
+			failed, q.After = failed+len(reply.Failed), reply.Next
+		}
+		if sum.Sessions != len(refs) || sum.Changed != len(refs) || failed != 0 {
+			t.Errorf("%+v: %d sessions, %d changed, %d failed", q, sum.Sessions, sum.Changed, failed)
+		}
+		for key, doc := range docs {
+			if got := w.load(key); !bytes.Equal(got, doc) {
+				t.Errorf("%+v: %s is %s", q, key, got)
+			}
+		}
+	}
+}

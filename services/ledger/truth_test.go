@@ -472,6 +472,24 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestStraysHideNoDamage: messages that a harness wrote under no session's subject hide no wrong document: the
+// survey finds it, and mends it.
+func TestStraysHideNoDamage(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.strays()
+	w.during(Default(), w.acknowledged)
+	w.replace(events.SessionKey(ref), []byte(`{}`))
+	found, err := Inspect(t.Context(), w.bus)
+	if err != nil || len(found.Lost) != 0 || !slices.Equal(found.Wrong, []events.Ref{ref}) {
+		t.Errorf("a survey finds %+v, %v", found, err)
+	}
+	w.ledger().surveyOnce(t.Context())
+	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, w.folded(ref)) {
+		t.Errorf("the survey leaves the document %s", got)
+	}
+}
+
 // revisions returns the revisions of all entries of the state bucket.
 func (w *world) revisions() map[string]uint64 {
 	w.t.Helper()

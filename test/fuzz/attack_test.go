@@ -84,7 +84,7 @@ var (
 		"Nats-Expected-Last-Msg-Id: x", "Nats-Incr: 1",
 		"Content-Type: text/html", "no colon", "two\r\n\r\nblocks: x", "a key: x", ": no key", "X: \xff\x00",
 		"KV-Operation: PURGE", "Nats-Marker-Reason: MaxAge", "Hf-Seq: 1", "Status: 503"}
-	names = []string{"s1", "s2", "s3", "s4", "s5", "s=2E", "s=ZZ", "=", "s=41", "$x", strings.Repeat("n", 128),
+	names = []string{"s1", "s2", "s3", "s4", "s5", "s=2E", "s=ZZ", "s=FF", "=", "s=41", "$x", strings.Repeat("n", 128),
 		strings.Repeat("n", 200)}
 )
 

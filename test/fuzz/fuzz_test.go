@@ -298,6 +298,10 @@ func (c *cell) settled(ctx context.Context) {
 			return bytes.Equal(want, got)
 		})
 	}
+	found, err := ledger.Inspect(ctx, c.b)
+	if err != nil || len(found.Lost)+len(found.Wrong) > 0 {
+		c.Errorf("a survey finds %+v, %v", found, err)
+	}
 	if n := c.ledger.Counts(); n["set_aside"] > 0 {
 		c.Errorf("sessions were set aside: %v", n)
 	}

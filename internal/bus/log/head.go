@@ -40,7 +40,8 @@ func (l *Log) Heads(ctx context.Context, harness string) (map[events.Ref]uint64,
 	heads := map[events.Ref]uint64{}
 	err := l.ends(ctx, filter, func(subject string, seq uint64) bool {
 		r, _, err := l.conn.Cell.ParseLog(subject)
-		if err != nil {
+		// a token can decode to an id that no session has
+		if err != nil || r.Validate() != nil {
 			return false
 		}
 		_, known := heads[r]

@@ -184,3 +184,18 @@ func TestWithoutTheEndsOfSessions(t *testing.T) {
 		t.Error("strays are found")
 	}
 }
+
+// TestEndsAreOfSessions: a token can decode to an id that JSON cannot carry, which no session has. Its end is not among
+// those of sessions: a read of that session fails.
+func TestEndsAreOfSessions(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	bustest.MustAppend(t, b, bustest.Session, 0, "a")
+	for _, subject := range []string{"hf.log.h.=FF.harness", "hf.log.=FF.s.harness", "hf.log.h.=ZZ.harness"} {
+		bustest.RawPublish(t, s, subject, "NATS/1.0\r\n\r\n", "x")
+	}
+	heads, err := b.Log.Heads(bustest.Within(t, bustest.Patience), "")
+	if err != nil || len(heads) != 1 || heads[bustest.Session] == 0 {
+		t.Errorf("the ends of sessions: %v, %v; want one", heads, err)
+	}
+}
