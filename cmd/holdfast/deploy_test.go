@@ -597,7 +597,7 @@ func TestMonitoring(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(body, &rules); err != nil || len(rules.Spec.Groups) != 1 {
+	if err := yaml.Unmarshal(body, &rules); err != nil || len(rules.Spec.Groups) != 2 {
 		t.Fatalf("%v: %+v", err, rules)
 	}
 	anchors := map[string]bool{}
@@ -605,7 +605,7 @@ func TestMonitoring(t *testing.T) {
 		anchors[strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")] = true
 	}
 	all := ""
-	for _, r := range rules.Spec.Groups[0].Rules {
+	for _, r := range slices.Concat(rules.Spec.Groups[0].Rules, rules.Spec.Groups[1].Rules) {
 		all += r.Expr
 		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], "/docs/guide/operate.md#")
 		if !found || !anchors[anchor] {

@@ -56,7 +56,7 @@ func TestManifests(t *testing.T) {
 var otherTypes = []string{"cert-manager"}
 
 // components are no kustomizations of their own: TestChartEqualsManifests builds them in an overlay.
-var components = []string{"board"}
+var components = []string{"board", "exporter"}
 
 // kustomizations returns the folders of deploy/k8s that `kustomize build` takes.
 func kustomizations(t *testing.T) []string {

@@ -48,9 +48,12 @@ func TestChartEqualsManifests(t *testing.T) {
 			values: "{board: {enabled: true}, ingress: {enabled: true}}"},
 		{name: "board of small", overlay: "small", components: []string{"../../board"},
 			values: "{image: {repository: holdfast}, board: {enabled: true}, ingress: {enabled: true}}"},
-		{name: "beside", overlay: "small", beside: []string{"backup", "monitoring", "cert-manager"},
-			values: "{image: {repository: holdfast}, backup: {enabled: true}, monitoring: {enabled: true}, " +
-				"tls: {certManager: {enabled: true}}}"},
+		{name: "exporter", overlay: "production", components: []string{"../../exporter"},
+			values: "{monitoring: {exporter: {enabled: true}}}"},
+		{name: "beside", overlay: "small", components: []string{"../../exporter"},
+			beside: []string{"backup", "monitoring", "cert-manager"},
+			values: "{image: {repository: holdfast}, backup: {enabled: true}, monitoring: {enabled: true, " +
+				"exporter: {enabled: true}}, tls: {certManager: {enabled: true}}}"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			want := fields(t, overlay(t, c.overlay, c.components...))
@@ -192,7 +195,7 @@ func fields(t *testing.T, text []byte) map[string]any {
 func overlay(t *testing.T, name string, components ...string) []byte {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
-	for _, folder := range []string{"base", "nats", "board", "overlays/small", "overlays/production"} {
+	for _, folder := range []string{"base", "nats", "board", "exporter", "overlays/small", "overlays/production"} {
 		files, err := os.ReadDir(filepath.Join(manifests, folder))
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +285,7 @@ var sets = map[string]string{
 	"production": "",
 	"all parts": "{board: {enabled: true}, ingress: {enabled: true, className: nginx, annotations: {}}, " +
 		"backup: {enabled: true, storage: {size: 1Gi, class: slow}}, " +
-		"monitoring: {enabled: true, labels: {release: p}}}",
+		"monitoring: {enabled: true, labels: {release: p}, exporter: {enabled: true, image: 'host:5000/exporter:1'}}}",
 	"existing broker": "{broker: {enabled: false, existing: 'nats.example.com:4333'}, users: {login: creds, " +
 		"consumerKeys: false}, tls: {clientCertificates: false}}",
 	"plain broker": "{broker: {enabled: false, existing: 'nats:4222'}, tls: {enabled: false}}",
@@ -298,8 +301,9 @@ var sets = map[string]string{
 // the Pod Security level `restricted`. The set of values has its effect.
 func TestChartIsAccepted(t *testing.T) {
 	effects := map[string][]string{
-		"production":      {"image: registry.example.com/holdfast:0.1.0", "whenUnsatisfiable: DoNotSchedule"},
-		"all parts":       {"ingressClassName: nginx", "storageClassName: \"slow\"", "release: p", "--origin=https://"},
+		"production": {"image: registry.example.com/holdfast:0.1.0", "whenUnsatisfiable: DoNotSchedule"},
+		"all parts": {"ingressClassName: nginx", "storageClassName: \"slow\"", "release: p", "--origin=https://",
+			"image: host:5000/exporter:1"},
 		"existing broker": {"NATS_HOST: \"nats.example.com:4333\"", "port: 4333", "HOLDFAST_CREDS: ", "value: tls://"},
 		"plain broker":    {"value: nats://holdfast-ledger@"},
 		"five nodes": {"replicas: 5", "HOLDFAST_REPLICAS: \"3\"", "max_file_store: 82739MB",
@@ -311,7 +315,7 @@ func TestChartIsAccepted(t *testing.T) {
 			"HOLDFAST_READY_LAG_MAX: \"5\""},
 	}
 	absent := map[string][]string{
-		"production":      {"kind: Ingress", "kind: CronJob", "holdfast-board", "permissions.conf: "},
+		"production":      {"kind: Ingress", "kind: CronJob", "holdfast-board", "permissions.conf: ", "7777"},
 		"existing broker": {"kind: StatefulSet", "HOLDFAST_TLS_CERT", "CONSUMER_KEY", "PASSWORD_FILE", "name: nats"},
 		"plain broker":    {"HOLDFAST_TLS", "tls://"},
 		"five nodes":      {"PASSWORD_FILE"},
@@ -388,8 +392,9 @@ func TestChartRefuses(t *testing.T) {
 		"{config: {closedSessionsKeptFor: 30d}}":                    "closedSessionsKeptFor",
 		"{users: {login: token}}":                                   "login",
 		"{priorityClass: {name: ''}}":                               "priorityClass.name is empty",
-		"{broker: {enabled: false, existing: 'n:4222'}, tls: {certManager: {enabled: true}}}": "broker.enabled is",
-		"{broker: {enabled: false, existing: 'n:4222'}, board: {enabled: true}}":              "board.enabled needs",
+		"{broker: {enabled: false, existing: 'n:1'}, tls: {certManager: {enabled: true}}}":     "broker.enabled is",
+		"{broker: {enabled: false, existing: 'n:1'}, board: {enabled: true}}":                  "board.enabled needs",
+		"{broker: {enabled: false, existing: 'n:1'}, monitoring: {exporter: {enabled: true}}}": "monitoring.exporter",
 	} {
 		if _, err := templated(merged(t, "", values)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", values, err, want)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +25,6 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/test/child"
 	"github.com/holdfast-dev/holdfast/test/program"
 )
 
@@ -43,7 +40,19 @@ const (
 var binary string // path of holdfast
 
 func TestMain(m *testing.M) {
-	os.Exit(program.Main(m.Run, map[string]*string{program.Holdfast: &binary}))
+	run := func() int {
+		dir, err := os.MkdirTemp("", "holdfast-exporter-")
+		if err == nil {
+			defer os.RemoveAll(dir)
+			err = buildExporter(dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}
+	os.Exit(program.Main(run, map[string]*string{program.Holdfast: &binary, program.NATSServer: &natsServer}))
 }
 
 // tool returns the path of a program of Prometheus.
@@ -141,46 +150,27 @@ type watcher struct {
 	base string
 }
 
-// watch starts a Prometheus with the alerts. It scrapes one process as if it were a pod of each service.
-func watch(t *testing.T, target string) *watcher {
+// pod is what is scraped: its name, and host:port of its figures.
+type pod struct{ name, at string }
+
+// watch starts a Prometheus with the alerts, which scrapes these pods.
+func watch(t *testing.T, pods []pod) *watcher {
 	t.Helper()
 	dir := t.TempDir()
 	file, _ := rules(t, dir)
-	at, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [" + file + "]\nscrape_configs:\n"
-	for _, service := range []string{"ledger", "retry", "compaction", "reconciler"} {
+	for _, p := range pods {
 		config += fmt.Sprintf("  - job_name: %s\n    static_configs:\n      - targets: [%q]\n"+
-			"        labels: {namespace: holdfast, pod: holdfast-%s-0}\n", service, at.Host, service)
+			"        labels: {namespace: holdfast, pod: %s}\n", p.name, p.at, p.name)
 	}
 	configFile := filepath.Join(dir, "prometheus.yaml")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// the program does not say which port the system gave it
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(tool(t, prometheus), "--config.file", configFile, "--storage.tsdb.path",
+	address := fmt.Sprintf("127.0.0.1:%d", free(t, 1)[0])
+	c := startProgram(t, prometheus, tool(t, prometheus), "--config.file", configFile, "--storage.tsdb.path",
 		filepath.Join(dir, "tsdb"), "--web.listen-address", address)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c, err := child.Run(prometheus, filepath.Join(dir, "log"), cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		c.Kill()
-		if t.Failed() {
-			t.Logf("the log of Prometheus:\n%s", c.Tail())
-		}
-	})
 	w := &watcher{t, "http://" + address}
 	natstest.Until(t, "Prometheus to be ready", func() bool {
 		if err := c.Fallen(); err != nil {
@@ -217,29 +207,37 @@ func (w *watcher) read(path string) (string, error) {
 func (w *watcher) shows(what, query string) {
 	w.t.Helper()
 	natstest.Until(w.t, what+": a result of "+query, func() bool {
-		body, err := w.read("/api/v1/query?query=" + url.QueryEscape(query))
+		found, err := w.finds(query)
 		if err != nil {
 			w.t.Fatalf("%s: %s: %v", what, query, err)
 		}
-		var got struct {
-			Data struct{ Result []any }
-		}
-		return json.Unmarshal([]byte(body), &got) == nil && len(got.Data.Result) > 0
+		return found
 	})
 }
 
-// selector matches what a query selects.
-var selector = regexp.MustCompile(`holdfast_[a-z_]+(\{[^}]*\})?`)
+// finds reports whether a query has a result now.
+func (w *watcher) finds(query string) (bool, error) {
+	body, err := w.read("/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return false, err
+	}
+	var got struct {
+		Data struct{ Result []any }
+	}
+	err = json.Unmarshal([]byte(body), &got)
+	return len(got.Data.Result) > 0, err
+}
 
-// TestFiguresOfACell: each query of the dashboard has a result in a cell that works, and so has what the alerts select
-// of its figures.
-func TestFiguresOfACell(t *testing.T) {
-	up := program.Run(t, binary, nil, "up", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
-	w := watch(t, up.HTTP)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	work(ctx, t, up.NATS)
+// Selections of a query: of the figures of services, and of those of the broker.
+var (
+	ofServices = regexp.MustCompile(`(holdfast|process)_[a-z_]+(\{[^}]*\})?`)
+	ofBroker   = regexp.MustCompile(`(gnatsd|jetstream)_[a-z_]+(\{[^}]*\})?`)
+)
 
+// showsAll waits until each query of the dashboard with such a selection has a result, and each such selection of an
+// alert. Then no alert fires.
+func (w *watcher) showsAll(selection *regexp.Regexp) {
+	w.t.Helper()
 	var board struct {
 		Panels []struct {
 			Title   string
@@ -248,32 +246,59 @@ func TestFiguresOfACell(t *testing.T) {
 	}
 	body, err := os.ReadFile(manifests + "dashboard.json")
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	if err := json.Unmarshal(body, &board); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	variables := strings.NewReplacer("$namespace", "holdfast", "$__rate_interval", "10s")
 	n := 0
 	for _, p := range board.Panels {
 		for _, q := range p.Targets {
-			n++
-			w.shows("panel "+p.Title, variables.Replace(q.Expr))
+			if ofServices.MatchString(q.Expr) == ofBroker.MatchString(q.Expr) {
+				w.t.Errorf("panel %s: no test runs %s", p.Title, q.Expr)
+			}
+			if selection.MatchString(q.Expr) {
+				n++
+				w.shows("panel "+p.Title, variables.Replace(q.Expr))
+			}
 		}
 	}
-	if n < 10 {
-		t.Errorf("the dashboard has %d queries", n)
-	}
-	_, alerts := rules(t, t.TempDir())
+	_, alerts := rules(w.t, w.t.TempDir())
+	selected := 0
 	for _, a := range alerts {
-		for _, s := range selector.FindAllString(a.Expr, -1) {
+		for _, s := range selection.FindAllString(a.Expr, -1) {
+			selected++
 			w.shows(a.Alert, s)
 		}
 	}
+	if n < 10 || selected < 7 {
+		w.t.Errorf("the dashboard has %d such queries, and the alerts have %d selections", n, selected)
+	}
 	got, err := w.read("/api/v1/rules")
 	if err != nil || strings.Count(got, `"health":"ok"`) != len(alerts) || strings.Contains(got, `"state":"firing"`) {
-		t.Errorf("the rules of %d alerts in a cell in which nothing is wrong: %s, %v", len(alerts), got, err)
+		w.t.Errorf("the rules of %d alerts in a cell in which nothing is wrong: %s, %v", len(alerts), got, err)
 	}
+}
+
+// TestFiguresOfACell: each query of the dashboard about services has a result in a cell that works, and so has what the
+// alerts select of its figures.
+func TestFiguresOfACell(t *testing.T) {
+	up := program.Run(t, binary, nil, "up", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	at, err := url.Parse(up.HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pods []pod
+	for _, service := range []string{"ledger", "retry", "compaction", "reconciler"} {
+		// one process stands for a pod of each
+		pods = append(pods, pod{"holdfast-" + service + "-0", at.Host})
+	}
+	w := watch(t, pods)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	work(ctx, t, up.NATS)
+	w.showsAll(ofServices)
 }
 
 // work is what a harness does, for the rest of the test: turns that complete, and turns that are tried again.

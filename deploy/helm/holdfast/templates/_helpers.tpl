@@ -121,6 +121,9 @@ topologySpreadConstraints:
 {{- if and .Values.board.enabled (not .Values.broker.enabled) }}
 {{- fail "board.enabled needs the broker of this chart: beside another broker run `holdfast board` as its guide says" }}
 {{- end }}
+{{- if and .Values.monitoring.exporter.enabled (not .Values.broker.enabled) }}
+{{- fail "monitoring.exporter reads the figures of the broker of this chart, and broker.enabled is false" }}
+{{- end }}
 {{- if and .Values.ingress.enabled (not .Values.board.enabled) }}
 {{- fail "ingress.enabled leads to the board, and board.enabled is false" }}
 {{- end }}
