@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -30,11 +31,52 @@ const (
 	acpRestarts = 5
 )
 
+// acpOptions are the options of acp, which acp setup writes into the settings of an editor.
+type acpOptions struct {
+	harness, content string
+	require          bool
+	restarts         int
+	wait, linger     time.Duration
+	askTool          func() ([]string, error)
+}
+
+func addACPOptions(a *app, cmd *cobra.Command) *acpOptions {
+	o := &acpOptions{}
+	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
+	f := cmd.Flags()
+	f.StringVar(&o.harness, "harness", "",
+		"the `name` of the harness in Holdfast; by default acp- and the name of the agent's program, or of its package")
+	f.StringVar(&o.content, "content", string(agent.ContentTitles),
+		"how much of the user's content is stored, a `level`: none, titles or full")
+	f.BoolVar(&o.require, "require", false,
+		"do not start the agent before the broker is reachable, for at most --timeout")
+	f.DurationVar(&o.wait, "wait", acpWait, "how long a message waits until it is stored")
+	f.DurationVar(&o.linger, "linger", acpLinger, "how long the agent may end its turns after the editor has left")
+	f.IntVar(&o.restarts, "restart", acpRestarts,
+		"how often the agent is started again before it has ended a turn; 0: never")
+	o.askTool = addAskTool(cmd)
+	return o
+}
+
+// check returns the level of content, or what is wrong with the options. The agent's command is behind so many
+// arguments.
+func (o *acpOptions) check(cmd *cobra.Command, before int) (agent.Content, error) {
+	level, err := agent.ParseContent(o.content)
+	switch {
+	case err != nil:
+		return "", usage(cmd, "--content: %v", err)
+	case o.restarts < 0:
+		return "", usage(cmd, "--restart: %d is negative", o.restarts)
+	case cmd.ArgsLenAtDash() != before:
+		return "", usage(cmd, "write -- before the agent's command")
+	}
+	if _, err := events.Token(o.harness); o.harness != "" && err != nil {
+		return "", usage(cmd, "--harness %q: %v", o.harness, err)
+	}
+	return level, nil
+}
+
 func acpCommand(a *app) *cobra.Command {
-	var harnessID, content string
-	var require bool
-	var restarts int
-	var wait, linger time.Duration
 	long, example := describe(`Run an agent that speaks the Agent Client Protocol (ACP) for an editor, and record what
 it does. The editor starts this command in place of the agent. Messages pass unchanged, except for the ids of requests.
 
@@ -48,35 +90,15 @@ Without a broker the agent works all the same: this command says so on standard 
 		"holdfast acp setup zed -- opencode acp")
 	cmd := &cobra.Command{Use: "acp -- AGENT [ARG...]", Short: "Record what an agent in an editor does (ACP)",
 		Long: long, Example: example, GroupID: groupRun, Args: arguments(1, -1, "the AGENT's command")}
-	a.addFlags(cmd, []string{"nats", "context"}, optionsBroker, []string{"timeout"})
-	f := cmd.Flags()
-	f.StringVar(&harnessID, "harness", "",
-		"the `name` of the harness in Holdfast; by default acp- and the name of the agent's program, or of its package")
-	f.StringVar(&content, "content", string(agent.ContentTitles),
-		"how much of the user's content is stored, a `level`: none, titles or full")
-	f.BoolVar(&require, "require", false,
-		"do not start the agent before the broker is reachable, for at most --timeout")
-	f.DurationVar(&wait, "wait", acpWait, "how long a message waits until it is stored")
-	f.DurationVar(&linger, "linger", acpLinger, "how long the agent may end its turns after the editor has left")
-	f.IntVar(&restarts, "restart", acpRestarts,
-		"how often the agent is started again before it has ended a turn; 0: never")
-	askTool := addAskTool(cmd)
+	o := addACPOptions(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		level, err := agent.ParseContent(content)
+		level, err := o.check(cmd, 0)
 		if err != nil {
-			return usage(cmd, "--content: %v", err)
+			return err
 		}
-		if restarts < 0 {
-			return usage(cmd, "--restart: %d is negative", restarts)
-		}
-		if cmd.ArgsLenAtDash() != 0 {
-			return usage(cmd, "write -- before the agent's command")
-		}
-		if harnessID == "" {
-			// a bridge to the same agent has another name
-			harnessID = "acp-" + agentOf(args)
-		}
-		tool, err := askTool()
+		// a bridge to the same agent has another name
+		harnessID := cmp.Or(o.harness, "acp-"+agentOf(args))
+		tool, err := o.askTool()
 		if err != nil {
 			return err
 		}
@@ -84,7 +106,7 @@ Without a broker the agent works all the same: this command says so on standard 
 		// an editor that has left is an error of the output
 		signal.Ignore(syscall.SIGPIPE)
 		r := &acp.Runner{Command: agent.Command{Path: args[0], Args: args[1:], Stderr: a.Stderr}, Content: level,
-			Require: require, Connect: a.timeout, Wait: wait, Linger: linger, Restarts: restarts, In: a.Stdin,
+			Require: o.require, Connect: a.timeout, Wait: o.wait, Linger: o.linger, Restarts: o.restarts, In: a.Stdin,
 			Out: a.Stdout, Warn: printLine, AskTool: tool,
 			Harness: harness.Config{ID: harnessID, URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile,
 				NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey, Prefix: a.prefix, Version: version,

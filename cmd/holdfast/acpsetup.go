@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // editors are the editors whose settings acp setup knows.
@@ -34,19 +35,24 @@ func acpSetupCommand(a *app) *cobra.Command {
 
 zed: for settings.json. jetbrains: for ~/.jetbrains/acp.json. nvim: for avante.nvim.
 
+The options of holdfast acp that are given here become a part of the settings, and so do variables of the broker, such
+as HOLDFAST_NATS: an editor that is started from a desktop does not have them. Names of files become absolute.
+
 With --write the settings are written into that file. Comments and all other settings stay. The old file is kept beside
 it, with .before-holdfast behind its name. A file that has the settings already is not written, and neither is one that
 cannot be read as the editor reads it. For nvim the file is a Lua module of its own, and the line that uses it is
 printed.`,
-		"holdfast acp setup zed -- opencode acp", "holdfast acp setup zed --write -- opencode acp")
+		"holdfast acp setup zed -- opencode acp", "holdfast acp setup zed --write -- opencode acp",
+		"holdfast acp setup zed --context work --content full -- opencode acp")
 	cmd := &cobra.Command{Use: "setup EDITOR -- AGENT [ARG...]", Short: "Print or write the settings of an editor",
 		Long: long, Example: example, GroupID: groupRun, ValidArgs: editors,
 		Args: arguments(2, -1, "an EDITOR: "+strings.Join(editors, ", "), "the AGENT's command")}
+	o := addACPOptions(a, cmd)
 	cmd.Flags().BoolVar(&write, "write", false, "write the settings into the editor's file, and keep the old file")
 	cmd.Flags().StringVar(&file, "file", "", "the `file` of --write; by default that of the editor")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.ArgsLenAtDash() != 1 {
-			return usage(cmd, "write -- before the agent's command")
+		if _, err := o.check(cmd, 1); err != nil {
+			return err
 		}
 		if !slices.Contains(editors, args[0]) {
 			return usage(cmd, "no settings for %q: %s", args[0], strings.Join(editors, ", "))
@@ -55,7 +61,18 @@ printed.`,
 			return usage(cmd, "--file needs --write")
 		}
 		name := agentOf(args[1:]) + ", kept"
-		server := agentServer{Command: a.self(), Args: append([]string{"acp", "--"}, args[1:]...)}
+		server := agentServer{Command: a.self(), Args: []string{"acp"}}
+		if strings.Contains(server.Command, "/") {
+			var err error
+			if server.Command, err = filepath.Abs(server.Command); err != nil {
+				return err
+			}
+		}
+		given, err := a.optionsGiven(cmd, "write", "file")
+		if err != nil {
+			return err
+		}
+		server.Args = slices.Concat(server.Args, given, []string{"--"}, args[1:])
 		if args[0] == "zed" {
 			server.Type = "custom"
 		}
@@ -70,6 +87,27 @@ printed.`,
 		return printServers(a.Stdout, name, server)
 	}
 	return cmd
+}
+
+// optionsGiven returns the options of a command that the line or the environment has, except for these. Options that a
+// context has set are left out: a context is read when the agent starts.
+func (a *app) optionsGiven(cmd *cobra.Command, except ...string) (words []string, err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		name, value := presentName(f.Name), f.Value.String()
+		if slices.Contains(except, name) || slices.Contains(a.ofContext, name) {
+			return
+		}
+		if slices.Contains([]string{"creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key"}, name) {
+			path, wrong := filepath.Abs(value)
+			value, err = path, errors.Join(err, wrong)
+		}
+		if f.Value.Type() == "bool" && value == "true" {
+			words = append(words, "--"+name)
+			return
+		}
+		words = append(words, "--"+name+"="+value)
+	})
+	return words, err
 }
 
 func printServers(w io.Writer, name string, s agentServer) error {

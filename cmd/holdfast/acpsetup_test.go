@@ -2,8 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -11,9 +16,14 @@ import (
 // setup runs acp setup and returns its exit code and what it prints.
 func setup(t *testing.T, home string, args ...string) (int, string) {
 	t.Helper()
+	return setupIn(t, []string{"HOME=" + home}, "/bin/holdfast", args...)
+}
+
+// setupIn runs acp setup in an environment, under a name of the program.
+func setupIn(t *testing.T, env []string, name string, args ...string) (int, string) {
+	t.Helper()
 	var out bytes.Buffer
-	p := &Program{Args: append([]string{"acp", "setup"}, args...), Stdout: &out, Stderr: &out, Name: "/bin/holdfast",
-		Env: []string{"HOME=" + home}}
+	p := &Program{Args: append([]string{"acp", "setup"}, args...), Stdout: &out, Stderr: &out, Name: name, Env: env}
 	return p.Run(t.Context()), out.String()
 }
 
@@ -212,6 +222,120 @@ func TestSetupWritesLua(t *testing.T) {
 		if code, output := setup(t, home, "nvim", "--write", "--file", file, "--", "opencode"); code != exitFailed ||
 			read(t, file) != own {
 			t.Errorf("exit code %d, %s", code, output)
+		}
+	}
+}
+
+// wordsOf returns the command and its arguments in the settings of an editor.
+func wordsOf(t *testing.T, editor, settings string) (words []string) {
+	t.Helper()
+	if editor != "nvim" {
+		var all struct {
+			Servers map[string]agentServer `json:"agent_servers"`
+		}
+		if err := json.Unmarshal([]byte(settings), &all); err != nil || len(all.Servers) != 1 {
+			t.Fatalf("%v: %s", err, settings)
+		}
+		for _, s := range all.Servers {
+			words = append([]string{s.Command}, s.Args...)
+		}
+		return words
+	}
+	_, line, _ := strings.Cut(settings, "] = { command = ")
+	line, _, _ = strings.Cut(line, "\n")
+	for _, quoted := range regexp.MustCompile(`"((?:[^"\\]|\\[0-9]{3})*)"`).FindAllStringSubmatch(line, -1) {
+		words = append(words, regexp.MustCompile(`\\[0-9]{3}`).ReplaceAllStringFunc(quoted[1], func(c string) string {
+			n, err := strconv.ParseUint(c[1:], 10, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string([]byte{byte(n)})
+		}))
+	}
+	return words
+}
+
+// TestSetupGivesOptions: the options of acp, and what the environment says about the broker, are in the settings of
+// each editor, and each word arrives as it was typed. A context is named, and not copied. acp takes the words.
+func TestSetupGivesOptions(t *testing.T) {
+	home, here := t.TempDir(), t.TempDir()
+	t.Chdir(here)
+	contexts := filepath.Join(home, ".config", "nats", "context")
+	if err := os.MkdirAll(contexts, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	creds := filepath.Join(home, "of work")
+	for file, text := range map[string]string{creds: "x", filepath.Join(here, "my.creds"): "x",
+		filepath.Join(contexts, "work.json"): fmt.Sprintf(`{"url":"nats://127.0.0.1:1","creds":%q}`, creds)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agent := []string{"/a b/agent", "", `say "it"`, `C:\it`, "it's", "$HOME", "a\nb", "--x=ü", "<&>", "],{ command = }"}
+	for _, c := range []struct {
+		env, args, want []string
+	}{
+		{nil, nil, nil},
+		{nil, []string{"--ask-tool", "--require", "--content", "full", "--wait", "3s", "--linger", "0s", "--restart=0",
+			"--harness", "my agent", "--nats", "nats://127.0.0.1:1", "--timeout", "10ms"}, []string{"--ask-tool",
+			"--content=full", "--harness=my agent", "--linger=0s", "--nats=nats://127.0.0.1:1", "--require",
+			"--restart=0", "--timeout=10ms", "--wait=3s"}},
+		{nil, []string{"--require=false", "--context", "work"}, []string{"--context=work", "--require=false"}},
+		{[]string{"HOLDFAST_CONTEXT=work"}, []string{"--prefix", "p"}, []string{"--context=work", "--prefix=p"}},
+		{[]string{"HOLDFAST_NATS=nats://127.0.0.1:4333"}, []string{"--creds", "my.creds", "--timeout", "1s"},
+			[]string{"--creds=" + filepath.Join(here, "my.creds"), "--nats=nats://127.0.0.1:4333", "--timeout=1s"}},
+	} {
+		for _, editor := range editors {
+			args := slices.Concat([]string{editor}, c.args, []string{"--"}, agent)
+			code, output := setupIn(t, append(c.env, "HOME="+home), "./bin/holdfast", args...)
+			if code != 0 {
+				t.Fatalf("exit code %d: %s", code, output)
+			}
+			want := slices.Concat([]string{filepath.Join(here, "bin/holdfast"), "acp"}, c.want, []string{"--"}, agent)
+			got := wordsOf(t, editor, output)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", editor, got, want)
+			}
+			// written, and written again: the same
+			file := filepath.Join(t.TempDir(), "settings")
+			for range 2 {
+				args := slices.Concat([]string{editor, "--write", "--file", file}, c.args, []string{"--"}, agent)
+				if code, output := setupIn(t, append(c.env, "HOME="+home), "./bin/holdfast", args...); code != 0 {
+					t.Fatalf("exit code %d: %s", code, output)
+				}
+			}
+			if got := wordsOf(t, editor, read(t, file)); !slices.Equal(got, want) {
+				t.Errorf("%s: written are %q, want %q", editor, got, want)
+			}
+			// All options are right: the agent cannot be started, or the broker is not reachable.
+			var out bytes.Buffer
+			p := &Program{Args: got[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Name: "holdfast",
+				Env: []string{"HOME=" + home}}
+			if code := p.Run(t.Context()); code == exitUsage || !strings.Contains(out.String(), "/a b/agent") &&
+				!slices.Contains(c.args, "--require") {
+				t.Errorf("acp %q: exit code %d: %s", got[1:], code, out.String())
+			}
+		}
+	}
+}
+
+// TestSetupRefusesOptions: an option that acp refuses is not written into any settings.
+func TestSetupRefusesOptions(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--content":  {"--content", "some"},
+		"negative":   {"--restart", "-1"},
+		"--nats":     {"--nats", "x://y"},
+		"no context": {"--context", "play"},
+		"write --":   {"agent"},
+	} {
+		file := filepath.Join(t.TempDir(), "settings")
+		code, output := setup(t, t.TempDir(), slices.Concat([]string{"zed", "--write", "--file", file}, args,
+			[]string{"--", "opencode"})...)
+		if code != exitUsage || !strings.Contains(output, strings.TrimPrefix(want, "no context")) {
+			t.Errorf("%v: exit code %d: %s", args, code, output)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%v: a file is written", args)
 		}
 	}
 }

@@ -155,6 +155,7 @@ func (a *app) fromContext(cmd *cobra.Command, given map[string]bool) error {
 		if err := cmd.Flags().Set(f.flag, f.value); err != nil {
 			return usage(cmd, "%s: %s: %v", a.contextBy(), f.flag, err)
 		}
+		a.ofContext = append(a.ofContext, f.flag)
 	}
 	return nil
 }

@@ -41,8 +41,9 @@ const (
 type settings struct {
 	nats, creds, prefix string
 	context             string
-	contextFrom         string // what named the context, if that was no flag of this program
-	natsFrom            string // what named the broker, if that was no flag
+	contextFrom         string   // what named the context, if that was no flag of this program
+	natsFrom            string   // what named the broker, if that was no flag
+	ofContext           []string // flags that the context has set
 	passwordFile, nkey  string
 	consumerKeyFile     string
 	tlsCA, tlsCert      string
