@@ -345,7 +345,9 @@ func TestCommandsOfGuides(t *testing.T) {
 			err := errors.New("it is no call of holdfast")
 			if strings.HasPrefix(s, "holdfast ") {
 				cmd := exec.CommandContext(t.Context(), "sh", "-ec", s)
-				cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOLDFAST_NATS=nats://127.0.0.1:1", "HOLDFAST_TIMEOUT=1s")
+				// the settings of the editors of a developer stay as they are
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=",
+					"HOLDFAST_NATS=nats://127.0.0.1:1", "HOLDFAST_TIMEOUT=1s")
 				var out []byte
 				if out, err = cmd.CombinedOutput(); err != nil {
 					err = fmt.Errorf("%s%w", out, err)
