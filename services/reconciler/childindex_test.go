@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -101,6 +103,103 @@ func TestAParentOfManyIsDecidedInAPass(t *testing.T) {
 		if planned := !r.plan.planned("h").IsZero(); planned != many {
 			t.Errorf("%d more than %d children, and one settles: a pass is planned: %v", more, childrenMax, planned)
 		}
+	}
+}
+
+// waiting is a call that was left behind, with the documents of the sessions that it waits for, and a reconciler that
+// knows them.
+type waiting struct {
+	t    *testing.T
+	r    *Reconciler
+	root *session.State
+
+	mu   sync.Mutex
+	read map[string]bool // documents that were read, by request
+}
+
+// newWaiting stores children of a session, and as many children of each of these.
+func newWaiting(t *testing.T, children, theirs int) *waiting {
+	t.Helper()
+	s := natstest.Start(t)
+	relay := natstest.NewRelay(t, s)
+	f := &waiting{t: t, root: owned("root", ""), read: map[string]bool{}}
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = relay.URL })
+	var err error
+	if f.r, err = New(b, quick(), zerolog.Nop()); err != nil {
+		t.Fatal(err)
+	}
+	f.r.leases.start(time.Now())
+	f.r.children.setWhole(true)
+	f.root.Owned, f.root.Turn = false, nil
+	for i := range children {
+		child := f.store(b, fmt.Sprint("child-", i), f.root.Session)
+		for k := range theirs {
+			f.store(b, fmt.Sprint(child, "-", k), child)
+		}
+	}
+	relay.Spoil(func(subject, body string) bool {
+		if subject == "$JS.API.STREAM.MSG.GET.KV_hf_state" {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.read[body] = true
+		}
+		return false
+	})
+	return f
+}
+
+// store stores the document of a session that a call waits for, and that has such a call itself.
+func (f *waiting) store(b *bus.Bus, name, parent string) string {
+	f.t.Helper()
+	s := owned(name, "")
+	s.Owned, s.Turn, s.Parent, s.ParentCall, s.Root = false, nil, parent, "c0", f.root.Session
+	doc, err := s.Encode()
+	if err == nil {
+		_, err = b.KV.Store(f.t.Context(), kv.State, events.SessionKey(s.Ref()), doc, 0)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.r.children.record(s)
+	return name
+}
+
+// reads returns how many documents were read.
+func (f *waiting) reads() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.read)
+}
+
+// TestReadsOfADecision: a decision outside of a pass reads at most childrenMax documents, of children and of theirs
+// together. With more it ends, and reads nothing more. A child that settles is no reason to read a parent with more.
+func TestReadsOfADecision(t *testing.T) {
+	for _, x := range []struct{ children, theirs, want int }{
+		{childrenMax, 0, childrenMax},
+		{childrenMax + 1, 0, 0},
+		{10 * childrenMax, 0, 0},
+		// four, and three of each
+		{4, childrenMax/4 - 1, childrenMax},
+		// four, and four of each: those of the last one are not read
+		{4, childrenMax / 4, childrenMax},
+		{2, 10 * childrenMax, 2},
+	} {
+		f := newWaiting(t, x.children, x.theirs)
+		if _, err := f.r.decide(t.Context(), f.root, events.Clock{Now: time.Now()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.reads(); n != x.want {
+			t.Errorf("%d children with %d each: %d documents were read, want %d", x.children, x.theirs, n, x.want)
+		}
+	}
+	f := newWaiting(t, childrenMax+1, 0)
+	f.r.children.awaits(f.root.Ref(), true)
+	settled := owned("child-0", "")
+	settled.Turn, settled.Parent, settled.ParentCall = nil, f.root.Session, "c0"
+	f.r.notifyParent(t.Context(), settled)
+	if n := f.reads(); n != 0 || f.r.plan.planned("h").IsZero() {
+		t.Errorf("a child of many has settled: %d documents were read, a pass is planned for %s", n,
+			f.r.plan.planned("h"))
 	}
 }
 
