@@ -3,6 +3,8 @@ package layout_test
 import (
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/bus/layout"
@@ -109,6 +111,22 @@ func TestOnlyASyncedLogTakesBatches(t *testing.T) {
 	natstest.Bus(t, s)
 	if bustest.Config(t, js, "HF_LOG").AllowAtomicPublish {
 		t.Error("a log that is not known as synced takes batches")
+	}
+}
+
+// TestALogThatIsSyncedInGroupsTakesNoBatches: what an earlier start of the same store has allowed is taken back: a cut
+// of the power between the parts of a batch would leave some of them.
+func TestALogThatIsSyncedInGroupsTakesNoBatches(t *testing.T) {
+	s := natstest.Start(t, natstest.Grouped())
+	_, js := bustest.Outsider(t, s)
+	if _, err := js.CreateStream(bustest.Within(t, bustest.Patience), jetstream.StreamConfig{Name: "HF_LOG",
+		Subjects: []string{"hf.log.*.*.*"}, AllowAtomicPublish: true,
+		Metadata: map[string]string{"hf.layout": "1", "hf.together": "1"}}); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Bus(t, s)
+	if c := bustest.Config(t, js, "HF_LOG"); c.AllowAtomicPublish || c.Metadata["hf.together"] != "" {
+		t.Errorf("batches %v, noted %q", c.AllowAtomicPublish, c.Metadata["hf.together"])
 	}
 }
 

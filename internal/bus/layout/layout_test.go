@@ -2,6 +2,8 @@ package layout_test
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -18,49 +20,81 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestLayout holds the contract's table against what a broker has after Ensure.
+// limits are what a stream of a cell may hold and take, in words: an entry of the table of TestLayout.
+func limits(c jetstream.StreamConfig) string {
+	words := []string{c.Storage.String(), c.Retention.String(), "discard=" + c.Discard.String(),
+		fmt.Sprint("bytes=", c.MaxBytes), fmt.Sprint("msgs=", c.MaxMsgs),
+		fmt.Sprint("per-subject=", c.MaxMsgsPerSubject), fmt.Sprint("size=", c.MaxMsgSize),
+		fmt.Sprint("consumers=", c.MaxConsumers), fmt.Sprint("age=", c.MaxAge), fmt.Sprint("ids=", c.Duplicates),
+		fmt.Sprint("markers=", c.SubjectDeleteMarkerTTL)}
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{{"no-delete", c.DenyDelete}, {"no-purge", c.DenyPurge}, {"direct", c.AllowDirect}, {"roll-up", c.AllowRollup},
+		{"ttl", c.AllowMsgTTL}, {"batch", c.AllowAtomicPublish}, {"schedules", c.AllowMsgSchedules},
+		{"counters", c.AllowMsgCounter}, {"no-ack", c.NoAck}, {"sealed", c.Sealed}} {
+		if x.set {
+			words = append(words, x.name)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// TestLayout holds the contract's table against what a broker has after Ensure: without limits of its own and without
+// users, and with both.
 func TestLayout(t *testing.T) {
-	s := natstest.Start(t)
-	natstest.Bus(t, s)
-	_, js := bustest.Outsider(t, s)
-	log := bustest.Config(t, js, "HF_LOG")
-	if log.Discard != jetstream.DiscardNew || log.Storage != jetstream.FileStorage ||
-		log.Retention != jetstream.LimitsPolicy || log.MaxMsgSize != 512<<10 ||
-		log.MaxAge != 0 || log.AllowRollup || log.AllowDirect || log.AllowMsgTTL || log.AllowMsgSchedules ||
-		log.MaxBytes != -1 || log.MaxMsgs != -1 || log.MaxConsumers != 100_000 {
-		t.Errorf("log = %+v", log)
+	const all = "File Limits "
+	plain := map[string]string{
+		"HF_LOG": all + "discard=DiscardNew bytes=-1 msgs=-1 per-subject=-1 size=524288 consumers=100000 age=0s " +
+			"ids=100ms markers=0s",
+		"KV_hf_state": all + "discard=DiscardNew bytes=-1 msgs=-1 per-subject=1 size=1048576 consumers=100000 " +
+			"age=0s ids=100ms markers=1h0m0s no-delete direct roll-up ttl batch",
+		"KV_hf_leases": all + "discard=DiscardNew bytes=-1 msgs=-1 per-subject=1 size=16384 consumers=100000 " +
+			"age=0s ids=100ms markers=1h0m0s no-delete direct roll-up ttl",
+		"OBJ_hf_objects": all + "discard=DiscardNew bytes=-1 msgs=-1 per-subject=-1 size=262144 consumers=-1 " +
+			"age=0s ids=100ms markers=0s direct roll-up",
+		"HF_TIMERS": all + "discard=DiscardOld bytes=-1 msgs=-1 per-subject=-1 size=65536 consumers=-1 age=0s " +
+			"ids=100ms markers=0s direct roll-up ttl schedules",
+		"HF_FEED": all + "discard=DiscardOld bytes=-1 msgs=-1 per-subject=-1 size=-1 consumers=-1 age=72h0m0s " +
+			"ids=2m0s markers=0s direct batch",
+		"HF_PARKED": all + "discard=DiscardOld bytes=67108864 msgs=-1 per-subject=-1 size=-1 consumers=-1 " +
+			"age=720h0m0s ids=24h0m0s markers=0s direct",
 	}
-	for _, name := range []string{"KV_hf_state", "KV_hf_leases"} {
-		c := bustest.Config(t, js, name)
-		if c.MaxMsgsPerSubject != 1 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL ||
-			c.SubjectDeleteMarkerTTL < time.Second || c.MaxAge != 0 {
-			t.Errorf("%s = %+v", name, c)
+	limited := maps.Clone(plain)
+	limited["HF_LOG"] = strings.Replace(plain["HF_LOG"], "bytes=-1", "bytes=8388608", 1)
+	limited["HF_FEED"] = strings.Replace(plain["HF_FEED"], "bytes=-1", "bytes=2097152", 1)
+	limited["OBJ_hf_objects"] = strings.Replace(strings.Replace(plain["OBJ_hf_objects"], "bytes=-1",
+		"bytes=4194304", 1), " roll-up", "", 1)
+	limited["KV_hf_leases"] = strings.Replace(strings.Replace(plain["KV_hf_leases"], "markers=1h0m0s", "markers=0s", 1),
+		" roll-up", "", 1)
+	open, secured := natstest.Start(t), natstest.Start(t, natstest.Settings(t,
+		`accounts { A { jetstream: enabled, users: [{user: a, password: a}] } }`))
+	natstest.Bus(t, open)
+	natstest.Bus(t, secured, func(c *bus.Config) {
+		c.URL, c.LogBytesMax, c.ObjectBytesMax = bustest.As(secured, "a"), 8<<20, 4<<20
+	})
+	for url, want := range map[string]map[string]string{open.URL(): plain, bustest.As(secured, "a"): limited} {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name, most := range map[string]int32{"KV_hf_state": 1 << 20, "KV_hf_leases": 16 << 10,
-		"OBJ_hf_objects": 256 << 10, "HF_TIMERS": 64 << 10} {
-		if c := bustest.Config(t, js, name); c.MaxMsgSize != most {
-			t.Errorf("%s: a message may take %d bytes, want %d", name, c.MaxMsgSize, most)
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name, window := range map[string]time.Duration{"HF_LOG": 100 * time.Millisecond,
-		"KV_hf_state": 100 * time.Millisecond, "KV_hf_leases": 100 * time.Millisecond,
-		"OBJ_hf_objects": 100 * time.Millisecond, "HF_TIMERS": 100 * time.Millisecond, "HF_FEED": 2 * time.Minute,
-		"HF_PARKED": 24 * time.Hour} {
-		if c := bustest.Config(t, js, name); c.Duplicates != window {
-			t.Errorf("%s: message ids are remembered for %s, want %s", name, c.Duplicates, window)
+		got := map[string]string{}
+		for s := range js.ListStreams(bustest.Within(t, bustest.Patience)).Info() {
+			got[s.Config.Name] = limits(s.Config)
 		}
-	}
-	if c := bustest.Config(t, js, "HF_TIMERS"); !c.AllowMsgSchedules || c.Discard != jetstream.DiscardOld ||
-		c.MaxAge != 0 ||
-		c.MaxBytes != -1 {
-		t.Errorf("timers = %+v", c)
-	}
-	if c := bustest.Config(t, js, "HF_FEED"); c.MaxAge != 72*time.Hour {
-		t.Errorf("feed = %+v", c)
-	}
-	if c := bustest.Config(t, js, "HF_PARKED"); c.MaxAge != 30*24*time.Hour {
-		t.Errorf("parked = %+v", c)
+		for name := range want {
+			if got[name] != want[name] {
+				t.Errorf("%s is\n%s, want\n%s", name, got[name], want[name])
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%d streams, want %d", len(got), len(want))
+		}
 	}
 }
 
@@ -107,6 +141,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "HF_FEED", Subjects: []string{"hf.feed.>", "more.>"}, MaxAge: 100 * time.Hour, Duplicates: time.Hour},
 		{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}},
+		{Name: "HF_TIMERS", Subjects: []string{"hf.timer.>"}, MaxMsgsPerSubject: 3, MaxMsgSize: 1 << 10},
 		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour,
 			Discard: jetstream.DiscardOld, AllowRollup: true, AllowDirect: true},
 		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: -1,
@@ -128,6 +163,10 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	}
 	if c := bustest.Config(t, js, "HF_PARKED"); c.MaxAge != 0 {
 		t.Errorf("parked = %+v", c)
+	}
+	if c := bustest.Config(t, js, "HF_TIMERS"); c.MaxMsgsPerSubject != -1 || c.MaxMsgSize != 64<<10 ||
+		len(c.Subjects) != 2 {
+		t.Errorf("timers = %+v", c)
 	}
 	// the broker keeps message ids in memory, and no writer has one
 	if c := bustest.Config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 ||
@@ -218,7 +257,19 @@ func TestFullDisk(t *testing.T) {
 	if err := b.Parking.Park(ctx, park.Parked{Why: "malformed", Ref: bustest.Session, Seq: 1}); err != nil {
 		t.Errorf("park where the broker has little room: %v", err)
 	}
-	var err error
+	nc, err := nats.Connect(bustest.As(s, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// for a limit in bytes the broker would reserve them
+	if c := bustest.Config(t, js, "HF_PARKED"); c.MaxBytes != -1 || c.MaxMsgs != 128 {
+		t.Errorf("parked = %+v", c)
+	}
 	for err == nil {
 		after, err = b.Log.Append(ctx, bustest.Session, events.WriterHarness, after, bustest.Facts(b.NewID()))
 	}
