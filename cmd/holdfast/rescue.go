@@ -208,17 +208,9 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 	if err != nil {
 		return fmt.Errorf("rescue: %w", err)
 	}
-	keys, newest := "$KV."+cell.StateBucket()+".", map[string]embed.Record{}
+	keys, newest := "$KV."+cell.StateBucket()+".", newestEntries{}
 	damages, err = embed.Salvage(data, "KV_"+cell.StateBucket(), func(r embed.Record) error {
-		key := strings.TrimPrefix(r.Subject, keys)
-		switch deleted := len(r.Body) == 0; {
-		case !strings.HasPrefix(key, "session.") && !strings.HasPrefix(key, "lost."):
-		case deleted && strings.HasPrefix(key, "session."):
-			// deleted by retention or by a rebuild
-			delete(newest, key)
-		case !deleted:
-			newest[key] = r
-		}
+		newest.add(strings.TrimPrefix(r.Subject, keys), r)
 		return nil
 	})
 	found.Damages = append(found.Damages, damages...)
@@ -231,6 +223,21 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 		return fmt.Errorf("rescue: %w", err)
 	}
 	return nil
+}
+
+// newestEntries are the newest documents of sessions and notes of losses in the files of a bucket, by key.
+type newestEntries map[string]embed.Record
+
+// add adds what the files have of a key, in the order of the revisions. A document that was deleted by retention or by
+// a rebuild is not kept. A note of a loss that was deleted is kept if the files still have it: it may be the last copy.
+func (n newestEntries) add(key string, r embed.Record) {
+	switch deleted := len(r.Body) == 0; {
+	case !strings.HasPrefix(key, "session.") && !strings.HasPrefix(key, "lost."):
+	case deleted && strings.HasPrefix(key, "session."):
+		delete(n, key)
+	case !deleted:
+		n[key] = r
+	}
 }
 
 // rescued adds a body to a line.

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -61,6 +64,34 @@ func TestARescueHasTime(t *testing.T) {
 		if long := a.patience == rebuildTimeout; long != (args == nil) {
 			t.Errorf("%v: %s", args, a.patience)
 		}
+	}
+}
+
+// TestARescueWithoutTime: a rescue ends with its time, also from a broker that answers. An empty directory is not
+// refused.
+func TestARescueWithoutTime(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	var out output
+	a, written := newApp(&Program{Stdout: &out, Stderr: &out}), func(rescuedMessage) error { return nil }
+	for timeout, want := range map[time.Duration]error{time.Nanosecond: bus.ErrUnreachable, time.Minute: nil} {
+		a.timeout = timeout
+		err := a.rescueCell(t.Context(), b, &rescueFound{}, written, written)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", timeout, err, want)
+		}
+	}
+	p := &Program{Args: []string{"rescue", t.TempDir(), "--nats", s.URL()}, Stdout: &out, Stderr: &out}
+	if code := p.Run(t.Context()); code != exitDone {
+		t.Errorf("into an empty directory: %d: %s", code, out.String())
+	}
+}
+
+// TestHeadersInFiles: the first line of a message's headers is the protocol's, with anything behind it.
+func TestHeadersInFiles(t *testing.T) {
+	got := headers([]byte("NATS/1.0 1: 2\r\nA: b\r\nA:c\r\nno colon\r\n\r\n"))
+	if want := map[string][]string{"A": {"b", "c"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -37,6 +44,11 @@ func rescueTo(t *testing.T, args ...string) (log, docs []rescuedMessage, report 
 			*to = append(*to, m)
 		}
 	}
+	for path, mode := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, rescueLog): 0o600} {
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != mode {
+			t.Errorf("%s is not for its owner alone: %+v, %v", path, info, err)
+		}
+	}
 	body, err := os.ReadFile(filepath.Join(dir, rescueReport))
 	if err == nil {
 		err = json.Unmarshal(body, &report)
@@ -49,6 +61,81 @@ func rescueTo(t *testing.T, args ...string) (log, docs []rescuedMessage, report 
 		t.Errorf("a rescue into the same directory: %d: %s", code, &errs)
 	}
 	return log, docs, report
+}
+
+// TestARescueKeepsWhatIsDamaged: documents and commits that no program can read are written as well, and so are the
+// notes of losses, which have the last copies of documents. The cell stays as it was.
+func TestARescueKeepsWhatIsDamaged(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	want := map[string]string{}
+	store := func(key, body string) {
+		want[key] = body
+		if _, err := b.KV.Store(t.Context(), kv.State, key, []byte(body), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := events.Ref{Harness: "h1", Session: "lost"}
+	store("session.h1.cut", `{"v":1,"seq":`)
+	store("session.h1.bytes", "\x00\xff")
+	store("session.h1.json", `[{}]`)
+	store(events.LostKey(lost), `{"harness":"h1","session":"lost","known":7,"last":3,"document":{"v":1}}`)
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	for _, subject := range []string{"hf.log.h1.s.harness", "hf.log.h1.=FF.harness"} {
+		if _, err := nc.Request(subject, []byte("[{\xff"), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := b.Layout.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, docs, report := rescueTo(t, "--nats", s.URL())
+	got := map[string]string{}
+	for _, m := range docs {
+		got[m.Key] = string(m.JSON) + string(m.Body)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the documents are %q, want %q", got, want)
+	}
+	if len(log) != 2 || string(log[0].Body) != "[{\xff" || string(log[1].Body) != "[{\xff" {
+		t.Errorf("the log is %+v", log)
+	}
+	if len(report.Lost) != 1 || report.Lost[0].Ref != lost || report.Lost[0].Document != nil {
+		t.Errorf("the losses are %+v: the documents of notes are among the documents", report.Lost)
+	}
+	after, err := b.Layout.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range after.Streams {
+		if x, y := before.Streams[i], after.Streams[i]; x.Msgs != y.Msgs || x.LastSeq != y.LastSeq {
+			t.Errorf("%s has changed: %+v, before %+v", x.Name, y, x)
+		}
+	}
+}
+
+// TestWhatTheFilesOfABucketHold: of each key the newest entry is rescued, and of a deleted document none. A note of a
+// loss is rescued although it was deleted: it may be the last copy of a document.
+func TestWhatTheFilesOfABucketHold(t *testing.T) {
+	newest := newestEntries{}
+	for i, e := range [][2]string{{"session.h.old", "1"}, {"session.h.gone", "1"}, {"lost.h.gone", "1"},
+		{"session.h.old", "2"}, {"blocker.h.s.s.p", "1"}, {"session.h.back", "1"}, {"session.h.gone", ""},
+		{"lost.h.gone", ""}, {"session.h.back", ""}, {"session.h.back", "2"}, {"never.was", ""}} {
+		newest.add(e[0], embed.Record{Seq: uint64(i + 1), Body: []byte(e[1])})
+	}
+	got := map[string]string{}
+	for key, r := range newest {
+		got[key] = fmt.Sprint(r.Seq, " ", string(r.Body))
+	}
+	want := map[string]string{"session.h.old": "4 2", "lost.h.gone": "3 1", "session.h.back": "10 2"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // TestRescueWithoutABroker: a rescue misses its broker as soon as other commands do, says that it can read files
@@ -109,8 +196,14 @@ func TestRescue(t *testing.T) {
 	if err := os.WriteFile(path, body, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// a file that the broker did not write is reported, among those of the documents as well
+	if err := os.Mkdir(filepath.Join(dir, "jetstream", "$G", "streams", "KV_hf_state", "msgs", "0.blk"),
+		0o700); err != nil {
+		t.Fatal(err)
+	}
 	fileLog, fileDocs, report := rescueTo(t, "--from", dir)
-	if len(fileLog) != 3 || len(fileDocs) != 2 || len(report.Damages) != 1 {
+	if len(fileLog) != 3 || len(fileDocs) != 2 || len(report.Damages) != 2 ||
+		!strings.Contains(report.Damages[0].Path, "HF_LOG") || !strings.Contains(report.Damages[1].Path, "hf_state") {
 		t.Fatalf("%d commits, %d documents, %+v", len(fileLog), len(fileDocs), report)
 	}
 	for _, m := range fileLog {
