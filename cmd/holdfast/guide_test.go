@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ const (
 	cellGuide   = "TestCommandsOfTheKubernetesGuide of test/cell runs it"
 	acpRunGuide = "TestRunsWithoutAnEditor of test/acp continues a session of an agent"
 	acpGuide    = "TestAnswers of test/acp answers a permission of an agent"
-	ticketTest  = "a command of NATS: TestTicketsRiseAndAreNeverDrawnTwice of internal/bus/lease has such an entry"
+	ticketTest  = "a command of NATS: TestOtherClientsSetTheTicket of test/cell runs it, with another number"
 	drillTest   = "TestRestoreDrill runs it, in another directory"
 	network     = "fetches a program or an image from the network"
 	tryTest     = "TestScripts/try answers the question of the tour and watches"
@@ -139,6 +140,42 @@ var notRun = map[string]map[string]string{"kubernetes.md": {
 	restoreGuide: drillTest,
 	`nats kv put hf_leases ticket.my-agent '{"incarnation":"1795483645962315"}'`: ticketTest,
 }}
+
+// TestTestsOfNotRun: each test that [notRun] names as the one that runs a command is there.
+func TestTestsOfNotRun(t *testing.T) {
+	var tests strings.Builder
+	err := filepath.WalkDir(repository, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		body, err := os.ReadFile(file)
+		for _, name := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(body), -1) {
+			tests.WriteString(" " + name[1] + " ")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for page, commands := range notRun {
+		for command, reason := range commands {
+			for _, m := range regexp.MustCompile(`\b(Test\w+)(\*?)`).FindAllStringSubmatch(reason, -1) {
+				named++
+				want := " " + m[1]
+				if m[2] == "" {
+					want += " "
+				}
+				if !strings.Contains(tests.String(), want) {
+					t.Errorf("%s: %s: there is no %s%s", page, command, m[1], m[2])
+				}
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d tests were found", named)
+	}
+}
 
 // guidePage is a page for readers.
 type guidePage struct {
