@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
@@ -51,8 +52,6 @@ func doctorCommand(a *app) *cobra.Command {
 	a.addFlags(cmd, []string{"ready-lag-max"})
 	cmd.Flags().StringArrayVar(&a.nodes, "node", nil,
 		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
-	cmd.Flags().BoolVar(&a.readAll, "read-all", false,
-		"read every document, also in a large cell, instead of what the ledger has counted")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
 		// findings since the interrupt say nothing about the cell
@@ -104,7 +103,6 @@ type patient struct {
 	app   *app
 	bus   *bus.Bus
 	found []finding
-	stale bool // what follows was counted long ago: nothing of it is ok
 }
 
 func (p *patient) add(check, level, do, format string, args ...any) {
@@ -147,17 +145,20 @@ func (a *app) examineOver(ctx context.Context, connect func(context.Context) (*b
 	p.nodes(cell)
 	p.consumers(ctx)
 	p.strangers(ctx)
-	all := a.readAll || readsAll(cell)
-	if all {
-		p.unselectable(ctx)
-	}
+	p.unselectable(ctx)
 	leases, err := p.leases(ctx)
-	if err == nil && all {
-		err = p.readEach(ctx, leases)
-	} else if err == nil {
-		err = p.tallied(ctx)
+	if err != nil {
+		return p.found, err
 	}
-	return p.found, err
+	all, err := p.documents(ctx, leases)
+	if err != nil {
+		return p.found, err
+	}
+	p.suspects(ctx)
+	if err := p.aside(ctx); err != nil {
+		return p.found, err
+	}
+	return p.found, p.sessions(ctx, all)
 }
 
 // fullDiskAdvice describes how to bring back a node that has switched JetStream off.
@@ -362,7 +363,7 @@ func (p *patient) leases(ctx context.Context) (map[string]lease.Record, error) {
 // Limits of what a finding names.
 const (
 	namesMax     = 5  // sessions, or leases
-	perOwnerMax  = 2  // leases of one harness among them
+	perOwnerMax  = 2  // sessions of one harness among them
 	harnessesMax = 20 // harnesses
 )
 
@@ -441,10 +442,74 @@ func (p *patient) aside(ctx context.Context) error {
 	return nil
 }
 
+// tally is the counts and lists of all sessions.
+type tally struct {
+	sessions, waiting, parked, ignored, unread int
+	orphans, odd, untaken, stuck               []string
+	// without an owner and with something open, perhaps by design
+	left []*session.State
+	now  time.Time
+}
+
+// untakenMinS is how long work waits for its harness before it is reported, in seconds.
+const untakenMinS = 60
+
+// documents reads every document once: it compares them with the log, and counts what they say.
+func (p *patient) documents(ctx context.Context, leases map[string]lease.Record) (*tally, error) {
+	t := &tally{now: p.app.now(ctx, p.bus.Clock)}
+	seen := map[string]bool{}
+	found, err := ledger.InspectEach(ctx, p.bus, func(e kv.Entry, s *session.State, err error) {
+		switch {
+		case seen[e.Key]:
+			// it moved while it was listed
+		case err != nil:
+			t.unread++
+		default:
+			t.count(s, leases)
+		}
+		seen[e.Key] = true
+	})
+	p.truth(&found, err)
+	if err != nil && found.Documents == 0 {
+		return nil, fmt.Errorf("doctor: sessions: %w", err)
+	}
+	return t, nil
+}
+
+// sessions reports on every document: its owner is alive, and no input was left out.
+func (p *patient) sessions(ctx context.Context, t *tally) error {
+	if err := p.unrecovered(ctx, t); err != nil {
+		return err
+	}
+	p.report(t)
+	return nil
+}
+
+// report adds what was counted.
+func (p *patient) report(t *tally) {
+	p.add("sessions", levelOK, "", "%s, %d with an open question", terminal.Plural(t.sessions, "session"), t.waiting)
+	p.check(len(t.orphans), "orphans", levelWrong,
+		"the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` "+
+			"tells why not",
+		"open under a process that is gone: ", "open under a process that is gone: ", shorten(t.orphans))
+	p.check(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked",
+		"waits for its harness for more than a minute: ", "wait for their harness for more than a minute: ",
+		shorten(t.untaken))
+	p.check(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do",
+		"waits for a person, after a failure: ", "wait for a person, after a failure: ", shorten(t.stuck))
+	p.check(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`",
+		"is written by a newer version, or unreadable", "are written by a newer version, or unreadable", "")
+	p.check(t.parked, "parked", levelNote,
+		"`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input",
+		"event could not be read: ", "events could not be read: ", shorten(t.odd))
+	p.check(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
+		"event changed nothing: ", "events changed nothing: ", shorten(t.odd))
+}
+
 // check adds the finding that there are none, or how many: what is said of one, or of several, and their names.
 func (p *patient) check(n int, check, level, do, one, several, names string) {
 	if n == 0 {
-		p.add(check, p.fine(), readAllAdvice, "none")
+		p.add(check, levelOK, "", "none")
 		return
 	}
 	p.add(check, level, do, "%s%s", terminal.Count(n, one, several), names)
@@ -453,16 +518,70 @@ func (p *patient) check(n int, check, level, do, one, several, names string) {
 // waiting says how many messages a consumer has to deliver.
 func waiting(n uint64) string { return terminal.Count(int(n), "message waits", "messages wait") }
 
-// shorten returns a few of the names, at most two of a harness while there are others.
-func shorten(names []string) string { return someOf(ledger.SomeOf(names)) }
-
-// someOf names a few of the sessions.
-func someOf(x ledger.Some) string {
-	text := strings.Join(x.Names[:min(len(x.Names), namesMax)], ", ")
-	if more := x.Count - min(len(x.Names), namesMax); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+func (t *tally) count(s *session.State, leases map[string]lease.Record) {
+	t.sessions++
+	if len(s.PendingPrompts()) > 0 {
+		t.waiting++
 	}
-	return text
+	t.parked += int(s.Parked)
+	t.ignored += int(s.Ignored.Count)
+	if s.Parked > 0 || s.Ignored.Count > 0 {
+		t.odd = append(t.odd, s.Ref().String())
+	}
+	if slices.ContainsFunc(asked(&s.Pending), func(at time.Time) bool {
+		return t.now.Sub(at) > untakenMinS*time.Second
+	}) {
+		t.untaken = append(t.untaken, s.Ref().String())
+	}
+	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned ||
+		s.Continuations.State == session.ContinuationsHeld ||
+		s.Compaction != nil && s.Compaction.State == session.CompactionHeld) {
+		t.stuck = append(t.stuck, s.Ref().String())
+	}
+	_, alive := leases[events.HarnessLeaseKey(s.Harness, s.Incarnation)]
+	switch {
+	case s.Owned && !alive:
+		t.orphans = append(t.orphans, s.Ref().String())
+	case !s.Owned && leftOpen(s):
+		t.left = append(t.left, s)
+	}
+}
+
+// asked returns the instants of the requests that the harness has not taken.
+func asked(p *session.Pending) []time.Time {
+	var all []time.Time
+	if p.Turn != nil {
+		all = append(all, p.Turn.At)
+	}
+	if p.Stop != nil {
+		all = append(all, p.Stop.At)
+	}
+	if p.Compaction != nil {
+		all = append(all, p.Compaction.At)
+	}
+	return all
+}
+
+// leftOpen reports whether something without an owner is open that neither a person nor a child session keeps open.
+func leftOpen(s *session.State) bool {
+	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 &&
+		len(s.WaitsFor) == 0
+}
+
+// shorten returns a few of the names, at most two of a harness while there are others.
+func shorten(names []string) string {
+	slices.Sort(names)
+	var first, rest []string
+	of := map[string]int{}
+	for _, name := range names {
+		harness, _, _ := strings.Cut(name, "/")
+		if of[harness]++; of[harness] <= perOwnerMax {
+			first = append(first, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	return few(append(first, rest...), namesMax)
 }
 
 // few names the first of them.

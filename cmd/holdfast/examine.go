@@ -10,9 +10,57 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/bus/consumer"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
 	"github.com/holdfast-dev/holdfast/internal/bus/layout"
 	"github.com/holdfast-dev/holdfast/internal/terminal"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
+
+// lossAdvice is the advice for a log that has lost commits.
+const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker's files from a backup if there is " +
+	"one; " +
+	"else accept the loss with `holdfast rebuild --accept-loss`"
+
+// truth reports the comparison of the documents with the log, or its error: a document that is ahead of the log shows a
+// loss.
+func (p *patient) truth(found *ledger.Survey, err error) {
+	if err != nil {
+		p.add("truth", levelWrong, "try again; with a larger --timeout in a large cell",
+			"documents were not compared with the log: %v", err)
+		return
+	}
+	p.compared(found)
+}
+
+// compared adds what the comparison found.
+func (p *patient) compared(found *ledger.Survey) {
+	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
+		p.add("truth", levelOK, "", "the log has all that %s",
+			terminal.Count(found.Documents, "document knows", "documents know"))
+		return
+	}
+	names := make([]string, len(found.Lost))
+	for i := range found.Lost {
+		names[i] = found.Lost[i].String()
+	}
+	if len(names) > 0 {
+		p.add("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s",
+			terminal.Plural(len(names), "session"), shorten(names))
+	}
+	names = make([]string, len(found.Wrong))
+	for i := range found.Wrong {
+		names[i] = found.Wrong[i].String()
+	}
+	if len(names) > 0 {
+		p.add("truth", levelWrong,
+			"`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
+			"%s missing, damaged or older than what was folded: %s", terminal.Plural(len(names), "document"),
+			shorten(names))
+	}
+}
 
 // strangers reports consumers that no part of Holdfast made: each costs the broker work, and a push consumer can send
 // stored messages to any subject.
@@ -127,6 +175,25 @@ func sizeOf(n uint64) string {
 	return fmt.Sprintf("%.1f %s", f, units[unit])
 }
 
+// unselectable reports messages of the log that belong to no session and that retention cannot remove: their subjects,
+// as filters, select commits of sessions.
+func (p *patient) unselectable(ctx context.Context) {
+	found, err := p.bus.Log.Unselectable(ctx)
+	if err != nil {
+		p.add("strays", levelWrong, "try again; with a larger --timeout in a large cell", "%v", err)
+		return
+	}
+	names := make([]string, 0, len(found))
+	for _, subject := range slices.Sorted(maps.Keys(found)) {
+		names = append(names, fmt.Sprintf("%q (last at %d)", subject, found[subject]))
+	}
+	p.check(len(names), "strays", levelNote,
+		"`nats stream rmm -f "+p.bus.Cell().LogStream()+" SEQUENCE` deletes one message; then doctor names the one "+
+			"before it; never purge by such a subject: as a filter it selects commits of sessions",
+		"subject of the log names no session, and retention cannot remove its messages: ",
+		"subjects of the log name no session, and retention cannot remove their messages: ", few(names, namesMax))
+}
+
 // consumersNamedMax limits the named consumers of services: each service has at most two.
 const consumersNamedMax = 20
 
@@ -196,4 +263,39 @@ func (p *patient) nodes(cell layout.Inspection) {
 	default:
 		p.add("nodes", levelOK, "", "%s", strings.Join(all, ", "))
 	}
+}
+
+// unrecovered runs the reconciler's decision on sessions without an owner in which something is open. It does
+// not report what recovery leaves open by design: a turn, for example, that continues with the answer once its harness
+// takes it.
+func (p *patient) unrecovered(ctx context.Context, t *tally) error {
+	if len(t.left) == 0 {
+		return nil
+	}
+	children := map[events.Ref][]*session.State{}
+	for _, s := range t.left {
+		children[s.Ref()] = nil
+	}
+	err := p.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
+		s, err := session.Decode(e.Value)
+		if err != nil || s.Parent == "" {
+			return nil
+		}
+		parent := events.Ref{Harness: s.Harness, Session: s.Parent}
+		if _, left := children[parent]; left {
+			children[parent] = append(children[parent], s)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("doctor: sessions: %w", err)
+	}
+	for _, s := range t.left {
+		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]},
+			p.app.source(ctx, p.bus.Log))
+		if err != nil || len(d.Facts) > 0 {
+			t.orphans = append(t.orphans, s.Ref().String())
+		}
+	}
+	return nil
 }

@@ -363,7 +363,7 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 // continuation waits for a harness is not an orphan.
 func TestDoctorOnWhatNobodyRecovers(t *testing.T) {
 	p := &patient{app: &app{}, bus: natstest.Bus(t, natstest.Start(t))}
-	count := newCensus(time.Unix(1_000_000, 0))
+	count := tally{now: time.Unix(1_000_000, 0)}
 	for name, more := range map[string][]events.Fact{
 		"orphan":    nil,
 		"continued": {events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"}},
@@ -376,14 +376,14 @@ func TestDoctorOnWhatNobodyRecovers(t *testing.T) {
 		},
 	} {
 		s := released(name, count.now, more)
-		if count.count(events.SessionKey(s.Ref()), s, nil); s.Turn == nil || s.Owned || s.Ignored.Count > 0 {
+		if count.count(s, nil); s.Turn == nil || s.Owned || s.Ignored.Count > 0 {
 			t.Fatalf("%s: turn %+v, owned %v, ignored %+v", name, s.Turn, s.Owned, s.Ignored)
 		}
 	}
 	if len(count.left) != 3 || len(count.orphans) != 0 {
 		t.Fatalf("%d sessions to decide, orphans %v", len(count.left), count.orphans)
 	}
-	if err := p.unrecovered(t.Context(), count); err != nil {
+	if err := p.unrecovered(t.Context(), &count); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(count.orphans)
@@ -587,9 +587,8 @@ func TestFindingsOfOne(t *testing.T) {
 	findings := func(n int) (texts []string) {
 		p := &patient{app: &app{}}
 		names := slices.Repeat([]string{"h/s"}, n)
-		some := ledger.SomeOf(names)
-		p.report(&ledger.Tally{Sessions: n, Waiting: n, Parked: n, Ignored: n, Unread: n, Orphans: some, Odd: some,
-			Untaken: some, Stuck: some}, "")
+		p.report(&tally{sessions: n, waiting: n, parked: n, ignored: n, unread: n, orphans: names, odd: names,
+			untaken: names, stuck: names})
 		p.compared(&ledger.Survey{Documents: n})
 		p.compared(&ledger.Survey{Wrong: slices.Repeat([]events.Ref{{Harness: "h", Session: "s"}}, n)})
 		for _, f := range p.found {

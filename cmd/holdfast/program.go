@@ -75,7 +75,6 @@ type app struct {
 	input    *lines
 	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
-	readAll  bool          // doctor reads every document
 	nodes    []string      // the brokers of this cell, from --nodes; none: unknown
 	parent   int           // the process that started this one, read before anything else is done
 	boardURL string        // where this process serves the board; "": nowhere

@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
-	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
@@ -172,11 +171,11 @@ func TestReasonsAreExplained(t *testing.T) {
 // The doctor names work that waits for an absent harness, and prompts that wait for a person.
 func TestTally(t *testing.T) {
 	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
-	rolls := ledger.NewRolls()
+	count := tally{now: now}
 	of := func(name string, change func(*session.State)) {
 		s := session.New(events.Ref{Harness: "h", Session: name})
 		change(s)
-		rolls.Put(events.SessionKey(s.Ref()), s, nil)
+		count.count(s, nil)
 	}
 	long, soon := now.Add(-2*time.Minute), now.Add(-time.Second)
 	of("turn", func(s *session.State) { s.Pending.Turn = &session.PendingTurn{At: long} })
@@ -188,9 +187,8 @@ func TestTally(t *testing.T) {
 	of("held", func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionHeld} })
 	of("in-vain", func(s *session.State) { s.Continuations.State = session.ContinuationsHeld })
 	of("closed", func(s *session.State) { s.Retry.State, s.Closed = session.RetryAbandoned, &session.Closing{} })
-	count := rolls.Tally(now, 0, func(string) bool { return true })
-	if got, want := fmt.Sprint(count.Untaken, count.Stuck, count.Orphans),
-		"{3 [h/compaction h/stop h/turn]} {3 [h/abandoned h/held h/in-vain]} {0 []}"; got != want {
+	if got, want := fmt.Sprint(count.untaken, count.stuck, count.orphans),
+		"[h/turn h/stop h/compaction] [h/abandoned h/held h/in-vain] []"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

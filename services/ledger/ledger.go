@@ -35,7 +35,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -105,10 +104,6 @@ type Ledger struct {
 	asked      *control.History // prompts
 	lists      *gate            // of requests that read all documents
 	prefixes   prefixes
-
-	known    known                    // what was read of all documents
-	surveyed chan struct{}            // closed after the first attempt to compare all documents with the log
-	compared atomic.Pointer[Compared] // the last attempt that came to its end; nil: none
 }
 
 // New returns a ledger. The cell must be set up before: see [layout.Layout.Ensure].
@@ -120,7 +115,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log),
 		wholeReads: newGate(wholeReadsMax, wholeReadsWaitMax, "others ask about prompts of long ago: ask again"),
 		asked:      control.NewHistory(b.Log.Each, promptOf, control.HistoryMax),
-		lists:      newGate(listsMax, listWaitMax, "others list sessions: ask again"), surveyed: make(chan struct{})}
+		lists:      newGate(listsMax, listWaitMax, "others list sessions: ask again")}
 	l.fold.mend = l.mend
 	return l, nil
 }
@@ -148,7 +143,6 @@ func (l *Ledger) Run(ctx context.Context) error {
 		l.compareViews,
 		l.survey,
 		l.walk,
-		l.tallies,
 	)
 }
 

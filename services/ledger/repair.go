@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -18,38 +17,16 @@ import (
 // Limits of the search for wrong documents.
 const (
 	inspectAgainMin = time.Minute           // least time between two surveys, however often the active process changes
-	surveyEveryMin  = 10 * time.Minute      // between two of one active process
-	surveyPauses    = 300                   // the same, in multiples of the time that one takes
 	walkPause       = 50 * time.Millisecond // between two sessions of the slow walk
 	walkCommitsMax  = 20_000                // the slow walk skips longer sessions, which a rebuild folds
 	namedMax        = 5                     // sessions that a log line names
 	documentCopyMax = 768 << 10             // bytes of a document that a note of a loss holds
 )
 
-// survey compares documents with the log at the start, after each take-over, and slowly for ever: in the active
-// process, or in any while none is active. It rebuilds wrong ones and reports what the log has lost.
+// survey compares documents with the log at the start and after each take-over. It rebuilds wrong ones and reports what
+// the log has lost.
 func (l *Ledger) survey(ctx context.Context) error {
-	began := time.Now()
-	l.surveyOnce(ctx)
-	close(l.surveyed)
-	for {
-		pause := max(surveyPauses*time.Since(began), surveyEveryMin)
-		if !wait(ctx, inspectAgainMin) {
-			return nil
-		}
-		slow := time.NewTimer(pause - inspectAgainMin)
-		select {
-		case <-ctx.Done():
-		case <-l.fold.surveyDue:
-		case <-slow.C:
-		}
-		if slow.Stop(); ctx.Err() != nil {
-			return nil
-		}
-		if began = time.Now(); l.mayWalk(ctx) {
-			l.surveyOnce(ctx)
-		}
-	}
+	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
 }
 
 // onTakeOver calls survey once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value
@@ -69,8 +46,7 @@ func onTakeOver(ctx context.Context, due <-chan struct{}, survey func(context.Co
 }
 
 func (l *Ledger) surveyOnce(ctx context.Context) {
-	began := time.Now()
-	found, err := l.inspect(ctx)
+	found, err := Inspect(ctx, l.bus)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.log.Warn().AnErr("err", err).Msg("documents were not compared with the log: the slow walk does the same")
@@ -88,41 +64,18 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 			lost = append(lost, x.String())
 		}
 	}
-	var mu sync.Mutex
-	var wrong []string
 	_ = each(ctx, rebuildsAtOnceMax, found.Wrong, func(ctx context.Context, r events.Ref) error {
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
 			l.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("survey")
-			mu.Lock()
-			defer mu.Unlock()
-			wrong = append(wrong, r.String())
 		}
 		return nil
 	})
-	if err := l.finishedSurvey(ctx, began, found.Documents, wrong); err != nil && ctx.Err() == nil {
-		l.log.Warn().AnErr("err", err).Msg("survey")
-	}
 	if len(lost) > 0 {
 		l.log.Error().Strs("id",
 			lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have "+
 			"folded: "+
 			"keep what is left with `holdfast rescue`, and see `holdfast doctor`", len(lost))
 	}
-}
-
-// inspect is [Inspect], and keeps what is counted of the documents.
-func (l *Ledger) inspect(ctx context.Context) (Survey, error) {
-	began, all := time.Now(), NewRolls()
-	// changes since then are read again
-	from, err := l.bus.KV.Newest(ctx, kv.State, events.SessionKeys(""))
-	if err != nil {
-		return Survey{}, fmt.Errorf("survey: %w", err)
-	}
-	found, err := InspectEach(ctx, l.bus, func(e kv.Entry, s *session.State, err error) { all.Put(e.Key, s, err) })
-	if err == nil {
-		l.known.replace(all, from, began)
-	}
-	return found, err
 }
 
 // mendLost checks a session with a noted or found loss. healed: the log has everything.

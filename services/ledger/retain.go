@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -89,19 +88,20 @@ func (l *Ledger) purgeStrays(ctx context.Context) error {
 func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
 	// keys only: the documents together can be larger than the memory
 	var closed, unborn []string
-	err := l.known.with(ctx, l.bus.KV, func(x *Rolls) error {
-		for key, e := range x.ended {
-			switch {
-			case e.unborn && now.Passed(e.at.Add(unbornKept(l.cfg.ClosedKeptFor, full)), e.seq):
-				unborn = append(unborn, key)
-			case !e.unborn && (full || e.soon || now.Passed(e.at.Add(l.cfg.ClosedKeptFor), e.seq)):
-				closed = append(closed, key)
-			}
+	err := l.bus.KV.List(ctx, kv.State, events.SessionKeys(""), func(e kv.Entry) error {
+		if h, err := session.ReadHead(e.Value); err == nil && h.Open() {
+			return nil
+		}
+		st, err := session.Decode(e.Value)
+		switch {
+		case err != nil:
+		case !st.Opened() && now.Passed(st.UpdatedAt.Add(unbornKept(l.cfg.ClosedKeptFor, full)), st.Seq):
+			unborn = append(unborn, e.Key)
+		case l.isDue(st, now, full):
+			closed = append(closed, e.Key)
 		}
 		return nil
 	})
-	slices.Sort(closed)
-	slices.Sort(unborn)
 	if err != nil {
 		return 0, fmt.Errorf("retention: %w", err)
 	}

@@ -90,7 +90,7 @@ func InspectEach(ctx context.Context, b *bus.Bus, fn func(kv.Entry, *session.Sta
 	if err != nil {
 		return found, fmt.Errorf("survey: %w", err)
 	}
-	if found.Lost, err = Losses(ctx, b.KV); err != nil {
+	if found.Lost, err = notes(ctx, b.KV); err != nil {
 		return found, err
 	}
 	behind, err := setAside(ctx, b.KV)
@@ -141,8 +141,8 @@ func setAside(ctx context.Context, buckets *kv.Buckets) (map[events.Ref]bool, er
 	return behind, nil
 }
 
-// Losses returns the losses that the ledger has noted.
-func Losses(ctx context.Context, buckets *kv.Buckets) ([]Lost, error) {
+// notes returns the losses that the ledger has noted.
+func notes(ctx context.Context, buckets *kv.Buckets) ([]Lost, error) {
 	var all []Lost
 	err := buckets.List(ctx, kv.State, events.LostKeys(""), func(e kv.Entry) error {
 		var x Lost

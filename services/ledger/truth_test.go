@@ -66,7 +66,7 @@ func (w *world) ahead(r events.Ref, seq uint64) {
 // note returns the ledger's note of a loss, nil for none.
 func (w *world) note(r events.Ref) *Lost {
 	w.t.Helper()
-	all, err := Losses(w.t.Context(), w.bus.KV)
+	all, err := notes(w.t.Context(), w.bus.KV)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -69,14 +69,7 @@ func readPicture(ctx context.Context, b *bus.Bus) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = b.KV.List(ctx, kv.State, ">", func(e kv.Entry) error {
-		// a ledger counts when it likes: a tally has the age of its count, and a rebuild does not make it
-		if e.Key != events.TallyKey {
-			p.state[e.Key] = e
-		}
-		return nil
-	})
-	if err != nil {
+	if err := b.KV.List(ctx, kv.State, ">", func(e kv.Entry) error { p.state[e.Key] = e; return nil }); err != nil {
 		return nil, err
 	}
 	err = b.KV.List(ctx, kv.Leases, events.HarnessLeaseKeys(""), func(e kv.Entry) error {

@@ -354,27 +354,11 @@ func (bs *Buckets) List(ctx context.Context, bk Bucket, filter string, fn func(E
 // ListAfter is [Buckets.List] with the entries behind a revision only. An entry that changes after it was listed has a
 // higher revision then: it is listed again, and none is left out.
 func (bs *Buckets) ListAfter(ctx context.Context, bk Bucket, filter string, rev uint64, fn func(Entry) error) error {
-	last, err := bs.Newest(ctx, bk, filter)
+	last, err := bs.newest(ctx, bk, filter)
 	if err != nil || last <= rev {
 		return err
 	}
 	return bs.replay(ctx, bk, pull.Span{Filter: filter, From: rev + 1, Last: last, Open: true}, fn)
-}
-
-// Changes calls fn with the entries behind a revision whose keys match the filter, and with the markers of deleted
-// ones, in the order of their revisions. It returns the newest revision from before it read; 0 without an entry. If
-// that is less than the given one, it has read nothing: the bucket was created again, or its newest entries have
-// expired. A marker is there for an hour, so what was deleted before that is not reported.
-func (bs *Buckets) Changes(ctx context.Context, bk Bucket, filter string, rev uint64, fn func(Entry) error) (uint64,
-	error) {
-	last, err := bs.Newest(ctx, bk, filter)
-	if err != nil || last <= rev {
-		return last, err
-	}
-	bucket := bs.bucket(bk)
-	s := pull.Span{Stream: core.KVStream(bucket), Filter: core.KVSubject(bucket, filter), From: rev + 1, Last: last,
-		Open: true}
-	return last, pull.Replay(ctx, bs.conn, s, func(m *core.Raw) error { return fn(bs.entry(bk, m)) })
 }
 
 // newestFirst is how many revisions ListNewest reads before it asks whether these are enough.
@@ -385,7 +369,7 @@ const newestFirst = 256
 // that changed meanwhile come last. older reports whether there are entries that it has not read.
 func (bs *Buckets) ListNewest(ctx context.Context, bk Bucket, filter string, enough func() bool,
 	fn func(Entry) error) (older bool, err error) {
-	newest, err := bs.Newest(ctx, bk, filter)
+	newest, err := bs.newest(ctx, bk, filter)
 	if err != nil || newest == 0 {
 		return false, err
 	}
@@ -417,8 +401,8 @@ func (bs *Buckets) Mark(ctx context.Context, bk Bucket) (Mark, error) {
 	return Mark{Rev: last.Seq, At: last.Time}, nil
 }
 
-// Newest returns the highest revision of the entries that match the filter, deletions included; 0 without one.
-func (bs *Buckets) Newest(ctx context.Context, bk Bucket, filter string) (uint64, error) {
+// newest returns the highest revision of the entries that match the filter; 0 without one.
+func (bs *Buckets) newest(ctx context.Context, bk Bucket, filter string) (uint64, error) {
 	last, err := bs.end(ctx, bk, filter)
 	if err != nil || last == nil {
 		return 0, err

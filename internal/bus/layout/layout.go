@@ -174,7 +174,6 @@ type StreamState struct {
 	Msgs, Bytes  uint64
 	BytesMax     uint64 // 0: no limit but the disk's
 	LastSeq      uint64
-	Subjects     uint64 // that have a message
 	Replicas     int
 	Consumers    int
 	Nodes        []string // that hold it, in order; none outside a cluster
@@ -209,7 +208,6 @@ func (l *Layout) Inspect(ctx context.Context) (Inspection, error) {
 			s.Layout = layoutOf(info.Config)
 			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes,
 				uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
-			s.Subjects = info.State.NumSubjects
 			s.Replicas, s.Consumers = info.Config.Replicas, info.State.Consumers
 			if from, ok := core.RestoredFrom(info.Config); ok {
 				s.RestoredFrom, s.RestoredLast = from.Backup, from.Last
