@@ -187,6 +187,7 @@ type process struct {
 	mu      sync.Mutex
 	handles map[string]*harness.Session
 	asked   map[string]*asking // by prompt: decisions that this process waits for, or has brought to the server
+	sent    map[string]bool    // by prompt: the server may have been sent the decision
 	awaited map[string]int     // by prompt: waits for its decision that have not ended
 	turnsAt map[string]int     // by session: handlers of turns that have not ended
 	turns   map[string]string  // by session: the turn whose stop is watched
@@ -409,7 +410,7 @@ func (r *follower) begin(ctx context.Context, names []string) error {
 	r.began = true
 	ctxOfLife, cancel := context.WithCancel(h.Context())
 	l := &process{h: h, ctx: ctxOfLife, cancel: cancel, handles: map[string]*harness.Session{},
-		asked: map[string]*asking{}, awaited: map[string]int{}, turnsAt: map[string]int{},
+		asked: map[string]*asking{}, sent: map[string]bool{}, awaited: map[string]int{}, turnsAt: map[string]int{},
 		turns: map[string]string{}, working: map[string]string{},
 		undecided: map[string]string{}, aborting: map[string]chan struct{}{}, owed: map[string]bool{},
 		messages: map[string]*heldMessage{}, owesAsk: map[callKey]bool{},
@@ -1011,8 +1012,15 @@ func (l *process) decides(prompt, session string) bool {
 	case a.decided:
 		return false
 	}
-	a.decided = true
+	a.decided, l.sent[prompt] = true, true
 	return true
+}
+
+// hasSent reports whether the server may have been sent the decision about a prompt.
+func (l *process) hasSent(prompt string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent[prompt]
 }
 
 // settles records that the server has replied to the decision about a prompt, and does not ask any more.

@@ -329,13 +329,13 @@ func (r *follower) refuseOther(l *process, t *harness.Turn, messages []openMessa
 	for i := range w.Prompts {
 		p := &w.Prompts[i]
 		call, permission := r.callOf(s.ID(), st, p.Prompt)
-		e := endOf(messages, p, call)
+		e := endOf(messages, p, call, permission)
 		if e == nil || !decidedByPerson(p.Status) {
 			left = true
 			continue
 		}
 		a := harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text}
-		if e.lacks(p.Prompt, permission, false, a) {
+		if e.lacks(p.Prompt, permission, false, a) || permission && e.failedOtherwise(a) {
 			// the log of the bridge says so
 			_ = r.refuseLate(l, s, p.Prompt)
 		}
@@ -343,12 +343,19 @@ func (r *follower) refuseOther(l *process, t *harness.Turn, messages []openMessa
 	return left
 }
 
+// failedOtherwise reports whether a call that failed by itself shows that its agent had another decision about its
+// permission: it was rejected, or it ran.
+func (e *callEnd) failedOtherwise(a harness.Answer) bool {
+	permitted := permissionReply(a)["reply"] != replyReject
+	return e.state.Status == partError && permitted == strings.HasPrefix(e.state.Error, rejectedText)
+}
+
 // endOf returns how the call that waited for a prompt ended, nil if it has no result in the messages.
-func endOf(messages []openMessage, p *fold.TurnPrompt, call string) *callEnd {
+func endOf(messages []openMessage, p *fold.TurnPrompt, call string, permission bool) *callEnd {
 	for i := range messages {
 		for k := range messages[i].parts {
 			c := &messages[i].parts[k]
-			if call != "" && c.State.Status == partCompleted && waitedFor(c, p, call) {
+			if call != "" && c.ended(permission) && waitedFor(c, p, call) {
 				return &callEnd{state: c.State}
 			}
 		}

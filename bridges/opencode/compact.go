@@ -176,20 +176,23 @@ func isCompacted(messages []openMessage, mine int) bool {
 
 // afterCompaction is the message that continues a turn behind a summary. OpenCode shows the model nothing from before
 // the summary: the message says what was decided since, and is the person's own text if the model has not answered it.
-func (r *follower) afterCompaction(ctx context.Context, s stored, messages []openMessage, mine int, t *harness.Turn,
-	w fold.WorkTurn) (map[string]any, error) {
+func (r *follower) afterCompaction(ctx context.Context, l *process, s stored, messages []openMessage, mine int,
+	t *harness.Turn, w fold.WorkTurn) (map[string]any, error) {
+	st := t.Session().State()
 	w.Content = encode(continuation(messages[mine:], w.Prompts, func(prompt string) (string, bool) {
-		return r.callOf(s.ID, t.Session().State(), prompt)
-	}))
-	if _, err := r.settleAll(ctx, s, messages[mine:], t, w.Prompts); err != nil {
+		return r.callOf(s.ID, st, prompt)
+	}, func(prompt string, m *openMessage, k int) bool { return l.unsent(st, prompt, m, k) }))
+	if _, err := r.settleAll(ctx, l, s, messages[mine:], t, w.Prompts); err != nil {
 		return nil, err
 	}
 	return newMessage(messages, lastMessage(messages, roleUser, ""), w), nil
 }
 
 // continuation is the text of the message that continues a turn behind a summary. messages are the turn's message and
-// what follows; asked returns the call of a prompt, and whether the prompt is a permission.
-func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(prompt string) (string, bool)) string {
+// what follows; asked returns the call of a prompt, and whether the prompt is a permission; unsent is as that of
+// [process]. A permission of a call that ended by itself is left out.
+func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(prompt string) (string, bool),
+	unsent func(prompt string, m *openMessage, k int) bool) string {
 	text := messages[0].text()
 	if text == "" || slices.ContainsFunc(messages, isAnswer) {
 		text = textContinue
@@ -202,13 +205,19 @@ func continuation(messages []openMessage, prompts []fold.TurnPrompt, asked func(
 			continue
 		}
 		call, permission := asked(p.Prompt)
+		at, k := findCall(messages, p, call, permission, used)
+		if permission && at < 0 {
+			continue
+		}
 		var questions []events.Question
-		if at, k := findCall(messages, p, call, permission, used); at >= 0 {
+		none := false
+		if at >= 0 {
 			c := &messages[at].parts[k]
+			none = permission && (isTold(c, p) || unsent(p.Prompt, &messages[at], k))
 			used[c.ID], questions = true, askedBy(c.State.Input)
 			text += "\n" + c.Tool + ":"
 		}
-		result := resultOf(p, questions, permission)
+		result := resultOf(p, questions, permission, none)
 		for _, key := range []string{partError, "output"} {
 			if part, ok := result[key].(string); ok {
 				text += "\n" + part

@@ -272,13 +272,13 @@ func TestContinuation(t *testing.T) {
 			return ident("call", "c1"), false
 		}
 		return ident("call", "c2"), true
-	})
+	}, func(prompt string, _ *openMessage, k int) bool { return prompt == "p" && k == 1 })
 	want := textContinue + "\nquestion:\nUser has answered your questions: \"Which database?\"=\"SQLite\". You can " +
 		"now continue with the user's answers in mind.\nbash:\n" + textNotAllowed + ": use mv"
 	if got != want {
 		t.Errorf("%q\nwant\n%q", got, want)
 	}
-	if got := continuation(messages[:1], nil, nil); got != "do it" {
+	if got := continuation(messages[:1], nil, nil, nil); got != "do it" {
 		t.Errorf("without an answer: %q", got)
 	}
 }

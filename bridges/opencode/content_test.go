@@ -296,7 +296,7 @@ func TestHiddenAnswerIsBrought(t *testing.T) {
 	decided := []fold.TurnPrompt{{Prompt: "que_1", Questions: hidden(askedBy(asked)),
 		WorkPrompt: fold.WorkPrompt{Status: fold.Answered,
 			Answers: []events.Answer{{Question: "q1", Selected: []string{"option 2"}}}}}}
-	some, err := r.sendDecisions(t.Context(), &process{asked: map[string]*asking{}}, nil,
+	some, err := r.sendDecisions(t.Context(), &process{asked: map[string]*asking{}, sent: map[string]bool{}}, nil,
 		stored{ID: "ses_1", Directory: "/w"}, &Snapshot{Questions: []json.RawMessage{asked}}, decided,
 		func() func() { return func() {} })
 	if err != nil || !some || len(f.made("question/que_1/reply", `[["SQLite"]]`)) != 1 {

@@ -245,7 +245,8 @@ func TestForget(t *testing.T) {
 			f.translate(c.lines...)
 			r := &follower{translator: f.t}
 			a := &asking{session: "ses_1", decided: true}
-			l := &process{asked: map[string]*asking{"per_1": a}, awaited: map[string]int{}, turnsAt: map[string]int{}}
+			l := &process{asked: map[string]*asking{"per_1": a}, sent: map[string]bool{}, awaited: map[string]int{},
+				turnsAt: map[string]int{}}
 			// another decision of the session
 			l.asked["per_2"] = &asking{session: "ses_1"}
 			if c.more != nil {

@@ -503,7 +503,8 @@ func (st *stage) permissionOfACall() (*harness.Session, *follower) {
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	return s, &follower{Bridge: &Bridge{}, process: &process{h: h, asked: map[string]*asking{}},
+	return s, &follower{Bridge: &Bridge{}, process: &process{h: h,
+		asked: map[string]*asking{}, sent: map[string]bool{}},
 		log: slog.New(slog.DiscardHandler)}
 }
 

@@ -20,9 +20,13 @@ const (
 const (
 	repairCall     = "Interrupted: OpenCode was restarted while this ran. It may have had an effect."
 	repairQuestion = "Interrupted: OpenCode was restarted while this question was open."
-	repairWaited   = "OpenCode was restarted before this ran: it waited for a permission."
+	repairWaited   = "Interrupted: OpenCode was restarted while this waited for a permission."
 	repairMessage  = "OpenCode was restarted during this answer."
 )
+
+// metadataReported is what a repair says of a call: whether it had metadata before, which a call stores as soon as it
+// runs.
+const metadataReported = "reported"
 
 // stored is a session as the server lists it.
 type stored struct {
@@ -218,12 +222,12 @@ func (r *follower) closePart(ctx context.Context, s stored, m *openMessage, k in
 		began.Start = now
 	}
 	if state == nil {
+		metadata[metadataReported] = len(old["metadata"]) > 0
 		text := repairCall
 		switch {
 		case p.Tool == "question":
 			text = repairQuestion
-		// A call reports metadata as soon as it runs.
-		case r.waits(s.ID, p.CallID) && len(old["metadata"]) == 0:
+		case r.waits(s.ID, p.CallID) && metadata[metadataReported] == false:
 			text = repairWaited
 		}
 		state = map[string]any{"status": partError, "error": text, "metadata": metadata}

@@ -23,7 +23,7 @@ func TestANamedDecisionEndsNoCall(t *testing.T) {
 	if at, _ := findCall(messages, &named[0], ident("call", "call_1"), false, map[string]bool{}); at < 0 {
 		t.Fatal("the call that waits is not found")
 	}
-	some, err := r.settlePrompts(t.Context(), stored{ID: "ses_1"}, messages, named, st)
+	some, err := r.settlePrompts(t.Context(), &process{}, stored{ID: "ses_1"}, messages, named, st)
 	if some || err != nil {
 		t.Errorf("the call was ended: %v, %v", some, err)
 	}

@@ -23,9 +23,15 @@ const idleChecksMax = 60
 
 // Texts of what became of a prompt after the process that asked had died.
 const (
-	textDismissed  = "The user dismissed this question"
-	textPermitted  = "OpenCode was restarted before this ran. The user has permitted it since: call it again."
-	textNotAllowed = "OpenCode was restarted before this ran, and the user has rejected it since."
+	textDismissed = "The user dismissed this question"
+	textNoResult  = "OpenCode was restarted before this call had a result. "
+	// no process had the decision: see followsLoss
+	textPermitted  = textNoResult + "A person has permitted it since: call it again."
+	textNotAllowed = textNoResult + "A person has rejected it since"
+	// a process may have had it
+	textMayHaveRun = textNoResult + "A person has permitted it, and it may have run in part or as a whole: find out " +
+		"before you call it again."
+	textRejectedBefore = textNoResult + "A person has rejected it"
 )
 
 // work runs the turns that are requested of this process, until the process or the bridge ends.
@@ -103,7 +109,7 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	case mine < 0 && len(w.Content) > 0 && string(w.Content) != `""`:
 		body = newMessage(messages, last, w)
 	case isCompacted(messages, mine):
-		if body, err = r.afterCompaction(ctx, s, messages, mine, t, w); err != nil {
+		if body, err = r.afterCompaction(ctx, l, s, messages, mine, t, w); err != nil {
 			return r.unless(ctx, l, s, err)
 		}
 	case mine < 0:
@@ -111,7 +117,7 @@ func (r *follower) turn(ctx context.Context, l *process, t *harness.Turn) error 
 	case mine != last:
 		return cannot("OpenCode has a newer message than the one that this turn continues")
 	default:
-		settled, err := r.settleAll(ctx, s, messages[mine:], t, w.Prompts)
+		settled, err := r.settleAll(ctx, l, s, messages[mine:], t, w.Prompts)
 		if err != nil {
 			return r.unless(ctx, l, s, err)
 		}
@@ -521,20 +527,20 @@ func finishedAnswer(messages []openMessage) bool {
 }
 
 // settleAll calls settlePrompts until the server takes or refuses what it stores.
-func (r *follower) settleAll(ctx context.Context, s stored, messages []openMessage, t *harness.Turn,
+func (r *follower) settleAll(ctx context.Context, l *process, s stored, messages []openMessage, t *harness.Turn,
 	prompts []fold.TurnPrompt) (some bool, err error) {
 	err = r.insist(ctx, "the results of calls", func() (err error) {
-		some, err = r.settlePrompts(ctx, s, messages, prompts, t.Session().State())
+		some, err = r.settlePrompts(ctx, l, s, messages, prompts, t.Session().State())
 		return err
 	})
 	return some, err
 }
 
 // settlePrompts stores the decisions about prompts of a process that is gone as the ends of their calls, and reports
-// whether there were any. A question's answer is the result of its call. A command that waited for a permission never
-// ran: the model is asked to call it again.
-func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openMessage, prompts []fold.TurnPrompt,
-	st *fold.State) (some bool, err error) {
+// whether there were any. A question's answer is the result of its call. A call that waited for a permission has no
+// result: the model is asked to call it again, and is warned if it may have run.
+func (r *follower) settlePrompts(ctx context.Context, l *process, s stored, messages []openMessage,
+	prompts []fold.TurnPrompt, st *fold.State) (some bool, err error) {
 	touched := map[int]bool{}
 	used := map[string]bool{}
 	for i := range prompts {
@@ -549,11 +555,17 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 			continue
 		}
 		m := &messages[at]
-		used[m.parts[k].ID] = true
-		if err := r.closePart(ctx, s, m, k, resultOf(p, askedBy(m.parts[k].State.Input), permission)); err != nil {
+		c := &m.parts[k]
+		used[c.ID] = true
+		some, touched[at] = true, true
+		if permission && isTold(c, p) {
+			// it is as true as it was
+			continue
+		}
+		unsent := permission && l.unsent(st, p.Prompt, m, k)
+		if err := r.closePart(ctx, s, m, k, resultOf(p, askedBy(c.State.Input), permission, unsent)); err != nil {
 			return some, err
 		}
-		some, touched[at] = true, true
 	}
 	all := []stored{s}
 	for at := range messages {
@@ -567,15 +579,15 @@ func (r *follower) settlePrompts(ctx context.Context, s stored, messages []openM
 }
 
 // findCall returns the call that waited for a prompt, as an index of a message and of its part: the call of that id, or
-// the newest one with the same questions. A permission without a call held the newest call. Calls with a result do not
-// count. -1 without one.
+// the newest one with the same questions. A permission without a call held the newest call. Calls that have ended do
+// not count. -1 without one.
 func findCall(messages []openMessage, p *fold.TurnPrompt, call string, permission bool, used map[string]bool) (
 	at, part int) {
 	held := -1
 	for i := len(messages) - 1; i >= 0; i-- {
 		for k := range messages[i].parts {
 			c := &messages[i].parts[k]
-			if c.State.Status == partCompleted || used[c.ID] || c.Type != "tool" {
+			if c.Type != "tool" || used[c.ID] || c.ended(permission) {
 				continue
 			}
 			if waitedFor(c, p, call) {
@@ -613,15 +625,74 @@ func askedFor(st *fold.State, prompt string) (call string, permission bool) {
 	return "", false
 }
 
-// resultOf returns the end of a call for a decision: a question's in the words of OpenCode. A call that waited for a
-// permission never ran. asked are the questions as OpenCode has them.
-func resultOf(p *fold.TurnPrompt, asked []events.Question, permission bool) map[string]any {
+// ended reports whether a call has an end that no decision replaces: a result or, after a permission, an error of its
+// own. An interruption is no end: OpenCode or a bridge says only that the call was cut off. A question has no effect,
+// so an answer takes the place of any error.
+func (c *part) ended(permission bool) bool {
+	return c.State.Status == partCompleted ||
+		permission && c.State.Status == partError && !c.State.Metadata.Interrupted
+}
+
+// followsLoss reports whether a decision that the open turn was given was made while no owner of the session had the
+// call that waited for it, and no owner but the present one came after that. So no owner of before could bring the
+// decision to the process that asked. The log shows it: the commit of such a decision ends the call, too, and each
+// owner has an epoch of its own. An ending that is no longer kept shows nothing.
+func followsLoss(st *fold.State, prompt string) bool {
+	c, carried := st.Carries(prompt)
+	p, decided := st.Ended(fold.EntityPrompt, prompt)
+	call, closed := st.Ended(fold.EntityTool, p.Call)
+	return carried && c.Had == 0 && decided && p.Seq == c.Seq && p.Call != "" && closed && call.Seq == c.Seq &&
+		p.Epoch+1 == st.Epoch
+}
+
+// unsent reports whether no process had a decision about the permission of a call: as far as the log, this process and
+// the call show. A person may have answered in OpenCode while no bridge was there, so it is no proof that nothing ran.
+func (l *process) unsent(st *fold.State, prompt string, m *openMessage, k int) bool {
+	return followsLoss(st, prompt) && !l.hasSent(prompt) && waitedOnly(m.Parts[k], &m.parts[k])
+}
+
+// waitedOnly reports whether nothing in a call says that it ran: it has no metadata, and the only end that it may have
+// is that of a repair that found none.
+func waitedOnly(raw json.RawMessage, c *part) bool {
+	var v struct {
+		State struct {
+			Metadata json.RawMessage `json:"metadata"`
+		} `json:"state"`
+	}
+	if json.Unmarshal(raw, &v) != nil {
+		return false
+	}
+	switch c.State.Status {
+	case "pending", "running":
+		return len(v.State.Metadata) == 0
+	case partError:
+		var repaired map[string]any
+		err := json.Unmarshal(v.State.Metadata, &repaired)
+		reported, known := repaired[metadataReported].(bool)
+		return err == nil && !c.ended(true) && known && !reported &&
+			(c.State.Error == repairWaited || c.State.Error == repairCall)
+	}
+	return false
+}
+
+// isTold reports whether a call has ended with the words of a decision about its permission that no process had.
+func isTold(c *part, p *fold.TurnPrompt) bool {
+	return c.State.Status == partError && !c.ended(true) && c.State.Error == resultOf(p, nil, true, true)["error"]
+}
+
+// resultOf returns the end of a call for a decision: a question's in the words of OpenCode. unsent: no process had the
+// decision about a permission. asked are the questions as OpenCode has them.
+func resultOf(p *fold.TurnPrompt, asked []events.Question, permission, unsent bool) map[string]any {
 	text := ""
 	switch {
-	case permission && p.Status == fold.Answered:
+	case permission && p.Status == fold.Answered && unsent:
 		text = textPermitted
-	case permission:
+	case permission && p.Status == fold.Answered:
+		text = textMayHaveRun
+	case permission && unsent:
 		text = textNotAllowed
+	case permission:
+		text = textRejectedBefore
 	case p.Status != fold.Answered:
 		text = textDismissed
 	}

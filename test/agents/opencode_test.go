@@ -160,7 +160,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// permitted: the command that waited for a permission has not run. It is called again, and asks again.
+// permitted: no process had the decision about the command that waited. It is called again, and asks again.
 func (w *world) permitted(id string) {
 	w.Helper()
 	w.until(id, "it has no owner", func(s *session.State) bool { return !s.Owned })
@@ -175,8 +175,8 @@ func (w *world) permitted(id string) {
 	w.until(id, "the permission's turn completed", completed)
 	for _, m := range w.messages(id) {
 		for _, p := range m.Parts {
-			if p.State.Status == "error" && p.State.Error !=
-				"OpenCode was restarted before this ran. The user has permitted it since: call it again." {
+			if p.State.Status == "error" && p.State.Error != "OpenCode was restarted before this call had a result. "+
+				"A person has permitted it since: call it again." {
 				w.Errorf("the call that waited says %q", p.State.Error)
 			}
 		}
